@@ -23,7 +23,7 @@ def set_backend(backend: Backend | None) -> None:
 
 
 def as_arrays(inputs: tuple[Any, ...]) -> tuple[Array | None, ...]:
-    """Inputs as arrays; Python numbers take the dtype of the first array among the inputs (float32 if there is none)."""
+    """Inputs as arrays; Python numbers take the dtype of the first array among them (float32 if none)."""
     dtype = next((x.dtype for x in inputs if isinstance(x, (np.ndarray, np.generic))), None)
 
     def one(x: Any) -> Any:

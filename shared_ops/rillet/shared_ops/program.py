@@ -36,7 +36,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """One op applied. Values are named; None is an absent optional input. `source` is the user's line, "train.py:41"."""
+    """One op applied. Values are named; None is an absent optional input. `source`: the user's line, "train.py:41"."""
 
     op: Op
     attrs: Any
