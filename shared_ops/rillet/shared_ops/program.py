@@ -219,6 +219,11 @@ def compute_application(program: Program, a: Application, inputs: tuple[Array | 
 
 
 def is_int8(program: Program, a: Application) -> bool:
-    """Whether an application runs through its int8 family: it has one, and its first input and output are int8."""
-    first = program.values[a.inputs[0]] if a.inputs and a.inputs[0] is not None else None
-    return a.op.quantize is not None and first is not None and first.quant is not None and first.type.dtype == np.int8
+    """Whether an application runs through its int8 family: it has one, and its first input or output is quantized.
+
+    (The output alone: Quantize, whose parameters are those of the value it makes.)
+    """
+    if a.op.quantize is None:
+        return False
+    first = [program.values[n] for n in (*a.inputs[:1], *a.outputs[:1]) if n is not None]
+    return any(v.quant is not None and v.type.dtype.kind == "i" for v in first)
