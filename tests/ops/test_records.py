@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rillet.train  # noqa: F401 - its state ops are ops too
 from rillet.shared_ops.eager import reference
 from rillet.shared_ops.errors import OpError
 from rillet.shared_ops.op import Case, Op
