@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rillet.shared_ops.op import Emit
+from rillet.shared_ops.types import DTYPE_NAMES
 
 
 def unbroadcast(emit: Emit, dy: Any, x: Any, *others: Any) -> Any:
@@ -42,3 +43,18 @@ def mul_no_nan(emit: Emit, derivative: Any, dy: Any) -> Any:
     So that a branch that Select did not take passes back an exact zero (sqrt at 0, log at 0, 1/0).
     """
     return emit("MulNoNan", derivative, dy)
+
+
+def as_number(emit: Emit, condition: Any, like: Any) -> Any:
+    """1 where a condition holds, else 0, in the dtype of `like`."""
+    return emit("Cast", condition, dtype=DTYPE_NAMES[np.dtype(like.dtype)])
+
+
+def masked(emit: Emit, condition: Any, dy: Any) -> Any:
+    """dy where a condition holds, and 0 elsewhere, whatever dy is there."""
+    return emit("MulNoNan", dy, as_number(emit, condition, dy))
+
+
+def through_activation(emit: Emit, activation: str, y: Any, dy: Any) -> Any:
+    """The gradient in front of a fused activation (NONE, RELU or RELU6), from its output y."""
+    return dy if activation == "NONE" else emit({"RELU": "ReluGrad", "RELU6": "Relu6Grad"}[activation], dy, y)
