@@ -1,0 +1,175 @@
+"""Session: holds the variables of a graph and runs parts of it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from rillet.shared_ops.types import Array, TensorType
+from rillet.train.executor import Executable
+from rillet.train.graph import Graph, GraphError, get_default_graph
+from rillet.train.schedule import prune
+from rillet.train.tensor import VARIABLE, Operation, Tensor
+from rillet.train.variables import Variable
+
+_ALIGNMENT = 64
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An uninitialised array whose memory starts at a multiple of 64 bytes, with 64 readable bytes behind it."""
+    size = math.prod(shape) * dtype.itemsize
+    raw = np.empty(size + 2 * _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+class Session:
+    """Runs a graph. Variables live as long as the session does.
+
+    threads: of the engine. Results do not depend on it. One run at a time: concurrent callers wait for each other.
+
+    Example:
+        >>> from rillet.train import Graph, Session, Variable, placeholder
+        >>> with Graph().as_default() as graph:
+        ...     x = placeholder((2,), name="x")
+        ...     w = Variable([1.0, 10.0], name="w")
+        ...     y = x * w
+        >>> session = Session(graph)
+        >>> session.initialize()
+        >>> session.run({"product": y, "parts": [x, w]}, {x: [3.0, 4.0]})["product"]
+        array([ 3., 40.], dtype=float32)
+    """
+
+    def __init__(self, graph: Graph | None = None, threads: int = 1) -> None:
+        self.graph = graph or get_default_graph()
+        self.threads = threads
+        self.step = 0  # how many runs have updated variables; random ops and schedules see it
+        self.compilations = 0  # how many signatures have been planned: a repeated run adds none
+        self.variable_version = 0  # rises with every change of a variable
+        self._buffers: dict[Tensor, Array] = {}
+        self._executables: dict[Any, Executable] = {}
+        self._lock = threading.RLock()
+
+    # -- variables ----------------------------------------------------------------------------------------------------
+
+    def initialize(self, force: bool = False) -> None:
+        """Gives every variable of the graph that has none its initial value (with `force`, all of them)."""
+        for v in self.graph.variables:
+            if force or v.handle not in self._buffers:
+                self._write(v, v.initial_value())
+
+    def is_initialized(self, variable: Variable) -> bool:
+        return variable.handle in self._buffers
+
+    def get(self, variable: Variable) -> Array:
+        """A copy of what the variable holds."""
+        return self._buffer(variable).copy()
+
+    def set(self, variable: Variable, value: Any) -> None:
+        """Overwrites the variable. Raises GraphError where the shape is another one."""
+        value = np.asarray(value)
+        if value.shape != variable.shape:
+            raise GraphError(f"{variable.name!r} holds {variable.type}: got shape {value.shape}.")
+        self._write(variable, value)
+
+    def _write(self, variable: Variable, value: Array) -> None:
+        with self._lock:
+            if variable.handle not in self._buffers:
+                self._buffers[variable.handle] = aligned_empty(variable.shape, variable.dtype)
+            self._buffers[variable.handle][...] = value
+            self.variable_version += 1
+
+    def _buffer(self, variable: Variable) -> Array:
+        if variable.handle not in self._buffers:
+            raise GraphError(_uninitialized(variable.name, variable.source))
+        return self._buffers[variable.handle]
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Computes `fetches` and returns their values in the same structure (lists, tuples, dicts, nested).
+
+        fetches: tensors, variables (their value) and operations (run for their effect; the value is None).
+        feed_dict: values of placeholders, or of any other tensor: what produces it then does not run.
+        Raises GraphError where a placeholder is not fed, a fed value does not fit, or a variable has no value yet.
+        """
+        with self._lock:
+            flat: list[Operation | Tensor] = []
+            rebuild = self._flatten(fetches, flat)
+            feeds = self._feeds(feed_dict) if feed_dict else {}
+            key = (tuple(flat), tuple((t, a.shape) for t, a in feeds.items()))
+            executable = self._executables.get(key)
+            if executable is None:
+                executable = self._executables[key] = self._compile(flat, feeds)
+            if executable.needs_step:
+                feeds[self.graph.step] = np.asarray(self.step, np.int64)
+            values = executable.run(feeds)
+            if executable.updates:
+                self.step += 1
+                self.variable_version += 1
+            return rebuild(iter(values))
+
+    def _compile(self, flat: list[Operation | Tensor], feeds: dict[Tensor, Array]) -> Executable:
+        self.compilations += 1
+        types = {t: TensorType(a.dtype, a.shape) for t, a in feeds.items()}
+        for operation in prune(flat, types):
+            if operation.kind == VARIABLE and operation.outputs[0] not in self._buffers:
+                raise GraphError(_uninitialized(operation.name, operation.source))
+        return Executable(flat, types, self._buffers, self.threads)
+
+    def _flatten(self, fetches: Any, flat: list[Operation | Tensor]) -> Callable[[Any], Any]:
+        """Appends the tensors and operations of a structure; returns what puts their values back into it."""
+        if isinstance(fetches, Variable):
+            fetches = fetches.value
+        if isinstance(fetches, (Tensor, Operation)):
+            if fetches.graph is not self.graph:
+                raise GraphError(f"{fetches!r} belongs to another graph than the session.")
+            flat.append(fetches)
+            return next if isinstance(fetches, Tensor) else lambda values: None
+        if isinstance(fetches, dict):
+            parts = {k: self._flatten(v, flat) for k, v in fetches.items()}
+            return lambda values: {k: p(values) for k, p in parts.items()}
+        if isinstance(fetches, (list, tuple)):
+            inner = [self._flatten(f, flat) for f in fetches]
+            if hasattr(fetches, "_fields"):
+                return lambda values: type(fetches)(*(p(values) for p in inner))
+            return lambda values: type(fetches)(p(values) for p in inner)
+        raise GraphError(f"cannot fetch {fetches!r}; fetch tensors, variables, operations, or structures of these.")
+
+    def _feeds(self, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Array]:
+        feeds: dict[Tensor, Array] = {}
+        names: dict[str, int] = {}
+        for key, value in feed_dict.items():
+            tensor = key.value if isinstance(key, Variable) else key
+            if not isinstance(tensor, Tensor) or tensor.graph is not self.graph:
+                raise GraphError(f"cannot feed {key!r}; feed tensors of the session's graph.")
+            feeds[tensor] = _as_feed(tensor, value, names)
+        return feeds
+
+
+def _as_feed(tensor: Tensor, value: Any, names: dict[str, int]) -> Array:
+    """`value` as an array of the tensor's dtype; refuses what would lose digits or does not fit the shape."""
+    array = np.asarray(value)
+    where = f"[{tensor.operation.kind} at {tensor.operation.name!r} ({tensor.operation.source})]"
+    if array.dtype != tensor.dtype:
+        if not np.can_cast(array.dtype, tensor.dtype, "same_kind"):
+            raise GraphError(f"{where} is fed values of dtype {array.dtype}; it holds {tensor.dtype}.")
+        array = array.astype(tensor.dtype)
+    fits = len(array.shape) == tensor.ndim
+    for got, want in zip(array.shape, tensor.shape):
+        if isinstance(want, str):
+            fits = fits and names.setdefault(want, got) == got
+        elif want is not None:
+            fits = fits and got == want
+    if not fits:
+        known = f" (where {names})" if names else ""
+        raise GraphError(f"{where} is fed shape {array.shape}; it holds {tensor.type}{known}.")
+    return array
+
+
+def _uninitialized(name: str, source: str) -> str:
+    return f"the variable {name!r} ({source}) has no value yet: call session.initialize(), or restore a checkpoint."
