@@ -82,7 +82,11 @@ class Executable:
     """What one signature of `Session.run` has become: stages, ready to run again and again."""
 
     def __init__(
-        self, fetches: Sequence[Operation | Tensor], fed: Mapping[Tensor, Any], buffers: dict[Tensor, Array], threads: int
+        self,
+        fetches: Sequence[Operation | Tensor],
+        fed: Mapping[Tensor, Any],
+        buffers: dict[Tensor, Array],
+        threads: int,
     ) -> None:
         operations = prune(fetches, fed)
         types, known = infer(operations, fed)

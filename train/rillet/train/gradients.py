@@ -113,9 +113,8 @@ class _Backward:
             return
         if operation.op.gradient is None:
             raise GradientError(
-                f"[{operation.kind} at {operation.name!r} ({operation.source})] the op has no gradient, and it lies "
-                f"between {self.ys[0].name!r} and what is differentiated. Put ops.stop_gradient around it if it is meant as a "
-                "constant."
+                f"{self._where(operation)} the op has no gradient, and it lies between {self.ys[0].name!r} and what is "
+                "differentiated. Put ops.stop_gradient around it if it is meant as a constant."
             )
         filled = [self._filled(t, 0.0) if dy is None else dy for t, dy in zip(operation.outputs, dys)]
         scope = operation.name

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rillet.shared_ops.errors import OpError, RilletError
 from rillet.shared_ops.eager import as_arrays
+from rillet.shared_ops.errors import OpError, RilletError
 from rillet.shared_ops.functions import snake_case
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.registry import get_op
@@ -147,8 +147,8 @@ class Graph:
     def emit(self, op: str, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
         """Applies an op: its output tensor, a tuple of them if it has several, the Operation if it has none.
 
-        Inputs: tensors, variables (their value is read), numbers (of the dtype of the first tensor), arrays, None for an
-        optional one. Raises OpError, with the node's name and the user's line, where the op refuses its inputs.
+        Inputs: tensors, variables (their value is read), numbers (of the dtype of the first tensor), arrays, None for
+        an optional one. Raises OpError, with the node's name and the user's line, where the op refuses its inputs.
         """
         record = get_op(op)
         tensors = self._as_inputs(record, inputs)
@@ -241,7 +241,7 @@ class Graph:
 
     @property
     def step(self) -> Tensor:
-        """The session's step as an int64 scalar: how many runs have updated variables. Schedules are functions of it."""
+        """The session's step, an int64 scalar: how many runs have updated variables. Schedules are functions of it."""
         if self._step is None:
             scope, self._scope = self._scope, ""
             type = TensorType(np.dtype(np.int64), ())

@@ -114,12 +114,13 @@ class Session:
             return rebuild(iter(values))
 
     def _compile(self, flat: list[Operation | Tensor], feeds: dict[Tensor, Array]) -> Executable:
-        self.compilations += 1
         types = {t: TensorType(a.dtype, a.shape) for t, a in feeds.items()}
         for operation in prune(flat, types):
             if operation.kind == VARIABLE and operation.outputs[0] not in self._buffers:
                 raise GraphError(_uninitialized(operation.name, operation.source))
-        return Executable(flat, types, self._buffers, self.threads)
+        executable = Executable(flat, types, self._buffers, self.threads)
+        self.compilations += 1
+        return executable
 
     def _flatten(self, fetches: Any, flat: list[Operation | Tensor]) -> Callable[[Any], Any]:
         """Appends the tensors and operations of a structure; returns what puts their values back into it."""

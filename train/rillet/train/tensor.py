@@ -84,9 +84,9 @@ class Tensor(Arithmetic):
         shape = tuple(shape)
         both = list(zip(shape, self.shape))
         if len(shape) != self.ndim or any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in both):
-            raise OpError(self.operation.kind, "set_shape contradicts the shape", got=shape, expected=self.shape).located(
-                self.operation.name, self.operation.source
-            )
+            raise OpError(
+                self.operation.kind, "set_shape contradicts the shape", got=shape, expected=self.shape
+            ).located(self.operation.name, self.operation.source)
         self.type = TensorType(self.dtype, tuple(b if isinstance(b, int) or a is None else a for a, b in both))
 
     def __rillet_emit__(self, op: str, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:

@@ -1,0 +1,138 @@
+"""Running: fetch structures, feeds, pruning, the order of reads and updates, the cache of signatures."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+from rillet.train import Graph, GraphError, Session, Variable, control_dependencies, group, ops, placeholder
+
+ONES = np.ones((2, 3), np.float32)
+
+
+def test_fetches_keep_their_structure() -> None:
+    Pair = namedtuple("Pair", "a b")
+    with Graph().as_default():
+        x = placeholder((2, 3))
+        s, m = ops.sum(x, axes=(0,)), ops.max(x, axes=(0, 1))
+        got = Session().run({"s": s, "l": [m, (m, s)], "p": Pair(s, m)}, {x: ONES})
+    assert got["s"].tolist() == [2, 2, 2] and got["l"][1][0] == 1 and isinstance(got["p"], Pair)
+
+
+def test_any_tensor_can_be_fed_and_its_producers_do_not_run() -> None:
+    with Graph().as_default():
+        x = placeholder((2, 3))
+        s = ops.sum(x, axes=(0,))
+        total = ops.sum(s, axes=(0,))
+        session = Session()
+        assert session.run(total, {s: [1.0, 2.0, 3.0]}) == 6
+        assert session.run(s, {s: [1.0, 2.0, 3.0]}).tolist() == [1, 2, 3]
+
+
+def test_refuses_missing_and_wrong_feeds() -> None:
+    with Graph().as_default():
+        x = placeholder((None, 3), name="x")
+        s = ops.sum(x, axes=(0,))
+        session = Session()
+        with pytest.raises(GraphError, match=r"\[Placeholder at 'x' \(test_session.py:\d+\)\] is needed and not fed"):
+            session.run(s)
+        with pytest.raises(GraphError, match="is fed shape"):
+            session.run(s, {x: np.zeros((2, 4))})
+        with pytest.raises(GraphError, match="dtype complex"):
+            session.run(s, {x: np.zeros((2, 3), complex)})
+
+
+def test_named_dimensions_must_agree() -> None:
+    with Graph().as_default():
+        x, y = placeholder(("batch", 3)), placeholder(("batch",))
+        with pytest.raises(GraphError, match="batch"):
+            Session().run([ops.sum(x), ops.sum(y)], {x: ONES, y: np.ones(5)})
+
+
+def test_an_uninitialised_variable_is_named() -> None:
+    with Graph().as_default():
+        v = Variable([1.0], name="weights")
+        with pytest.raises(GraphError, match=r"'weights' \(test_session.py:\d+\) has no value yet"):
+            Session().run(v)
+
+
+def test_reads_are_values_from_before_the_update() -> None:
+    with Graph().as_default():
+        v = Variable([1.0, 2.0], name="v")
+        update = v.assign_add([10.0, 10.0])
+        session = Session()
+        session.initialize()
+        old, _ = session.run([v, update])
+        assert old.tolist() == [1, 2]
+        assert session.run(v).tolist() == [11, 12] and old.tolist() == [1, 2]
+        fetched = session.run(v)
+        fetched[...] = 0
+        assert session.get(v).tolist() == [11, 12]
+
+
+def test_a_control_dependency_puts_the_read_after_the_update() -> None:
+    with Graph().as_default():
+        v = Variable([1.0], name="v")
+        with control_dependencies([v.assign_add([5.0])]):
+            new = v.read_value()
+        session = Session()
+        session.initialize()
+        assert [a.tolist() for a in session.run([v.value, new])] == [[1], [6]]
+
+
+def test_an_old_value_used_after_the_update_is_kept() -> None:
+    with Graph().as_default():
+        v = Variable(ONES, name="v")
+        with control_dependencies([v.assign_add(ONES)]):
+            total_of_old = ops.sum(v.value)
+            total_of_new = ops.sum(v.read_value())
+        session = Session()
+        session.initialize()
+        assert session.run([total_of_old, total_of_new]) == [6, 12]
+
+
+def test_updates_wait_for_readers_made_later() -> None:
+    with Graph().as_default():
+        v, w = Variable(ONES, name="v"), Variable(np.zeros((), np.float32), name="w")
+        update = v.assign_add(ONES)
+        record = w.assign(ops.sum(v))
+        session = Session()
+        session.initialize()
+        session.run(group(update, record))
+        assert session.get(w) == 6
+
+
+def test_two_variables_that_swap() -> None:
+    with Graph().as_default():
+        a, b = Variable([1.0], name="a"), Variable([2.0], name="b")
+        swap = group(a.assign(b), b.assign(a))
+        session = Session()
+        session.initialize()
+        session.run(swap)
+        assert (session.get(a), session.get(b)) == (2, 1)
+
+
+def test_a_repeated_signature_does_no_graph_work() -> None:
+    with Graph().as_default():
+        x = placeholder((None, 3))
+        s = ops.sum(x, axes=(0,))
+        session = Session()
+        for _ in range(3):
+            session.run(s, {x: ONES})
+        assert session.compilations == 1
+        session.run(s, {x: np.ones((4, 3))})
+        assert session.compilations == 2
+
+
+def test_step_counts_the_runs_that_update() -> None:
+    with Graph().as_default() as graph:
+        v = Variable([1.0], name="v")
+        update = v.assign_add([1.0])
+        session = Session()
+        session.initialize()
+        session.run(v)
+        assert session.step == 0 and session.run(graph.step) == 0
+        session.run(update)
+        assert session.step == 1 and session.run(graph.step) == 1
