@@ -64,6 +64,16 @@ def spread_over(emit: Emit, op: str, attrs: ReduceAttrs, dy: Any, x: Any) -> Any
     return emit("BroadcastTo", with_reduced_axes(emit, op, attrs, dy, len(x.shape)), shape_vector(emit, x))
 
 
+def lowest(dtype: Any) -> Any:
+    """What never wins a maximum."""
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def highest(dtype: Any) -> Any:
+    """What never wins a minimum."""
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
 def reduction_cases(rng: np.random.Generator, make: Callable[[tuple[int, ...]], Any] | None = None) -> Iterable[Case]:
     """Axes first, last, in the middle, none and all; sizes below, at and above the 16 lanes of the native kernels."""
     draw = make or (lambda shape: rng.normal(size=shape))

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from rillet.shared_ops.errors import OpError
+from rillet.shared_ops.int8 import MeanRescale, SameScale
 from rillet.shared_ops.op import Case, Emit, Op
 from rillet.shared_ops.reduction import (
     ReduceAttrs,
+    highest,
     infer_reduction,
+    lowest,
     reduced_axes,
     reduction_cases,
     reduction_rejects,
@@ -39,14 +42,6 @@ def mean_reference(xp: Any, attrs: ReduceAttrs, x: Any) -> Any:
             return xp.asarray(total / x.dtype.type(count), x.dtype)
     magnitude = abs(total) // max(count, 1)  # toward zero, as C divides
     return xp.where(total < 0, -magnitude, magnitude).astype(x.dtype)
-
-
-def lowest(dtype: Any) -> Any:
-    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
-
-
-def highest(dtype: Any) -> Any:
-    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
 def max_reference(xp: Any, attrs: ReduceAttrs, x: Any) -> Any:
@@ -205,6 +200,7 @@ MEAN = define(
     "The mean over axes: the sum, divided once by the count; of integers cut toward zero.",
     (f"mean({MATRIX}, axes=(1,), keepdims=True)", "array([[1.5],\n               [4. ]], dtype=float32)"),
     gradient=mean_gradient,
+    quantize=MeanRescale(),
 )
 MAX = define(
     "Max",
@@ -212,6 +208,7 @@ MAX = define(
     "The largest element over axes; NaN if there is one.",
     (f"max({MATRIX}, axes=(1,))", "array([2., 5.], dtype=float32)"),
     gradient=extreme_gradient("Max"),
+    quantize=SameScale(),
     cases=extreme_cases,
 )
 MIN = define(
@@ -220,6 +217,7 @@ MIN = define(
     "The smallest element over axes; NaN if there is one.",
     (f"min({MATRIX}, axes=(1,))", "array([1., 3.], dtype=float32)"),
     gradient=extreme_gradient("Min"),
+    quantize=SameScale(),
     cases=extreme_cases,
 )
 PROD = define(
