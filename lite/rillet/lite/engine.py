@@ -169,9 +169,10 @@ class Context:
 
     def _view(self, info: TensorInfo, address: int) -> Array:
         size = int(np.prod(info.shape, dtype=np.int64)) * info.dtype.itemsize
-        buffer = (_Bytes * size).from_address(address) if size else b""
-        array = np.frombuffer(buffer, info.dtype).reshape(info.shape)
-        return array
+        if not size:
+            return np.zeros(info.shape, info.dtype)
+        buffer: Any = (ctypes.c_char * size).from_address(address)
+        return np.frombuffer(buffer, info.dtype).reshape(info.shape)
 
     def _cached_view(self, kind: str, i: int) -> Array:
         view = self._views.get((kind, i))
@@ -229,6 +230,3 @@ class Context:
         sizes = [ctypes.c_size_t() for _ in range(3)]
         check(self._lib.rillet_memory(self._handle, *sizes))
         return Memory(*(s.value for s in sizes))
-
-
-_Bytes = ctypes.c_char

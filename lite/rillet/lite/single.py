@@ -161,5 +161,3 @@ def _run(prepared: _Prepared, given: list[Array | None]) -> tuple[Array, ...]:
         context.input(k)[...] = given[i]
     context.run()
     return tuple(context.output(k).copy() for k in range(len(context.output_names))) + tuple(variables)
-
-

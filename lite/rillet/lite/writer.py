@@ -98,7 +98,7 @@ def _parts(
 
 def _contents(array: Array) -> memoryview[Any]:
     array = np.ascontiguousarray(array)
-    return memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+    return memoryview(array.reshape(-1).view(np.uint8).data) if array.size else memoryview(b"")
 
 
 class _Structure:
@@ -130,7 +130,7 @@ class _Structure:
             offsets.append(offsets[-1] + padded(data.nbytes))
         fbs.ModelStartSectionsVector(b, len(self.sections))
         for data, crc, offset in reversed(list(zip(self.sections, self._crcs, offsets))):
-            fbs.CreateSection(b, offset, data.nbytes, crc)
+            fbs.CreateSection(b, offset, data.nbytes, crc)  # type: ignore[no-untyped-call]
         sections = b.EndVector()
         fbs.ModelStart(b)
         fbs.ModelAddPrograms(b, programs)
