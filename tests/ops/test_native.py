@@ -1,7 +1,8 @@
-"""Every native kernel against the op's reference, on every case; same bytes on every instruction set and thread count."""
+"""Every native kernel against the op's reference, on every case; same bytes on every ISA and thread count."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from rillet.lite.library import current_isa, is_available, isas, set_isa
 from rillet.lite.single import apply_native
 from rillet.shared_ops.eager import as_arrays
+from rillet.shared_ops.errors import OpError
 from rillet.shared_ops.op import Case, Op
-from rillet.shared_ops.registry import all_ops
+from rillet.shared_ops.registry import all_ops, get_op
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="the native library is not built")
 SERVED = ("Backprop", "Grad")
@@ -29,7 +31,6 @@ def cases_of(op: Op) -> list[Case]:
 def recorded() -> list[tuple[Op, Case, str]]:
     """Applications that gradient functions make of ops with native kernels, where they have no cases of their own."""
     found: list[tuple[Op, Case, str]] = []
-    by_name = {op.name: op for op in all_ops()}
     for op in all_ops():
         if op.gradient is None:
             continue
@@ -37,7 +38,7 @@ def recorded() -> list[tuple[Op, Case, str]]:
 
             def emit(name: str, *inputs: Any, op: Op = op, n: int = n, case: Case = case, **attrs: Any) -> Any:
                 arrays = as_arrays(inputs)
-                target = by_name[name]
+                target = get_op(name)
                 record = target.make_attrs(attrs)
                 if target.native and any(s in name for s in SERVED):
                     found.append(
@@ -50,7 +51,8 @@ def recorded() -> list[tuple[Op, Case, str]]:
             outputs = op.compute(np, op.make_attrs(case.attrs), *inputs)[: len(op.outputs)]
             rng = np.random.default_rng(1)
             dys = tuple(rng.normal(size=y.shape) if y.dtype == np.float64 else np.zeros(y.shape) for y in outputs)
-            op.gradient(emit, op.make_attrs(case.attrs), inputs, outputs, *dys)
+            with contextlib.suppress(OpError):  # what is wrong with a gradient is the business of test_records
+                op.gradient(emit, op.make_attrs(case.attrs), inputs, outputs, *dys)
     return found
 
 
