@@ -99,7 +99,7 @@ class Accumulate(Family):
     last axis. None: input 1 is an activation too (BatchMatMul), with a zero point of its own.
     """
 
-    channel_axis: int | None
+    channel_axis: int | None = None  # a default, or the property of Family would be taken for one
 
     def run(self, op: Op, attrs: Any, inputs: Inputs, in_q: Quants, out_q: Quants) -> tuple[Array, ...]:
         x, w = _array(op, inputs, 0), _array(op, inputs, 1)
