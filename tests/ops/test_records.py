@@ -72,6 +72,8 @@ def test_gradient_agrees_with_finite_differences(op: Op, case: Case) -> None:
     moved = case.differentiable
     if moved is None:
         moved = tuple(i for i, x in enumerate(case.inputs) if x is not None and x.dtype == np.float64)
+    if not moved:
+        return  # values at which the op has no derivative, or integers
     outputs = run64(op, case, case.inputs)
     dys = tuple(rng.normal(size=y.shape) if y.dtype == np.float64 else None for y in outputs)
     direction = {i: rng.normal(size=case.inputs[i].shape) for i in moved}  # type: ignore[union-attr]
