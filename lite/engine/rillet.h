@@ -68,7 +68,7 @@ RILLET_API const char* rillet_status_name(rillet_status status);
 
 /* The file is mapped, not read; it must not change while the model lives. */
 RILLET_API rillet_status rillet_model_load_file(const char* path, rillet_model** model);
-/* The bytes are borrowed: they must outlive the model. Any alignment. */
+/* The bytes are borrowed: they must outlive the model. Any alignment; bytes not aligned to 16 are copied. */
 RILLET_API rillet_status rillet_model_load_memory(const void* bytes, size_t size, rillet_model** model);
 RILLET_API void rillet_model_free(rillet_model* model);
 RILLET_API int32_t rillet_model_metadata_count(const rillet_model* model);
@@ -111,6 +111,8 @@ RILLET_API int32_t rillet_profile_count(const rillet_context* context);
 RILLET_API rillet_status rillet_profile_get(const rillet_context* context, int32_t i, rillet_profile_entry* entry);
 /* Bytes of the arena, of packed weights and kernel state, and of the workspace. */
 RILLET_API rillet_status rillet_memory(const rillet_context* context, size_t* arena, size_t* prepared, size_t* workspace);
+/* The most bytes that one context may take, of this process; 0: the machine's memory, which is the default. */
+RILLET_API void rillet_set_memory_limit(size_t bytes);
 
 /* The kernels in this library, and the instruction sets they can use. */
 RILLET_API int32_t rillet_kernel_count(void);

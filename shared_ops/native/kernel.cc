@@ -59,6 +59,13 @@ const Attr* Prepare::Find(const char* name, AttrKind kind) {
   return nullptr;
 }
 
+const Tensor& Prepare::Missing(int i) const {
+  static const Tensor kAbsent;
+  if (message && message->text[0] == 0) message->Set("input %d is missing", i);
+  if (status_ == Status::kOk) status_ = Status::kInvalid;
+  return kAbsent;
+}
+
 int64_t Prepare::Int(const char* name) {
   const Attr* a = Find(name, AttrKind::kInt);
   return a ? a->i : 0;

@@ -95,7 +95,8 @@ class Prepare {
   int threads = 1;            // the most threads that a run may use: workspace "per thread" counts these
 
   bool Has(int i) const { return i < inputs.size && inputs[i].present; }
-  const Tensor& in(int i) const { return inputs[i]; }
+  // Records an error where input i is absent: kernels ask `Has` before they touch an optional input.
+  const Tensor& in(int i) const { return Has(i) ? inputs[i] : Missing(i); }
   Tensor& out(int i) { return outputs[i]; }
 
   int64_t Int(const char* name);
@@ -135,7 +136,8 @@ class Prepare {
 
  private:
   const Attr* Find(const char* name, AttrKind kind);
-  Status status_ = Status::kOk;
+  const Tensor& Missing(int i) const;
+  mutable Status status_ = Status::kOk;
 };
 
 // What `run` works with.

@@ -112,13 +112,13 @@ class Op:
 
     def make_attrs(self, given: dict[str, Any]) -> Any:
         """The attrs record from keywords; refuses unknown names, wrong types and words outside a Literal."""
-        known = self._attr_types
+        known = self.attr_types
         if unknown := sorted(set(given) - set(known)):
             raise OpError(self.name, f"unknown attribute {unknown[0]!r}", got=unknown, expected=sorted(known))
         return self.attrs(**{k: coerce(self.name, k, v, known[k]) for k, v in given.items()})
 
     @cached_property
-    def _attr_types(self) -> dict[str, Any]:
+    def attr_types(self) -> dict[str, Any]:
         hints = typing.get_type_hints(self.attrs)
         return {f.name: hints[f.name] for f in fields(self.attrs)}
 

@@ -1,0 +1,24 @@
+// Proves that a file is sound before anything in it is believed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "model_generated.h"
+#include "result.h"
+
+namespace rillet {
+
+constexpr size_t kHeaderSize = 64;
+constexpr size_t kSectionAlignment = 64;
+constexpr int64_t kMaxBytes = int64_t{1} << 40;  // of one tensor
+
+// `bytes` must be aligned to 16. Checks header, checksums, structure, sections, tensors, operations and their order,
+// and that programs do not call each other in a circle. Afterwards everything in `*model` may be followed without a
+// check.
+Result Verify(const uint8_t* bytes, size_t size, const format::Model** model);
+
+// The part of Verify that looks into one program.
+Result VerifyProgram(const format::Model& model, const format::Program& program);
+Result VerifyCalls(const format::Model& model);
+
+}  // namespace rillet
