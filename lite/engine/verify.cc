@@ -77,7 +77,8 @@ Result Verify(const uint8_t* bytes, size_t size, const format::Model** model) {
   const format::Model& m = *format::GetModel(bytes + kHeaderSize);
   RILLET_TRY(VerifySections(bytes, size, structure, m));
   if (m.programs()->size() == 0) return Refuse(RILLET_MALFORMED, "the file holds no program");
-  for (const format::Program* program : *m.programs()) RILLET_TRY(VerifyProgram(m, *program));
+  auto numbers = static_cast<int64_t>(structure / 4);
+  for (const format::Program* program : *m.programs()) RILLET_TRY(VerifyProgram(m, *program, &numbers));
   RILLET_TRY(VerifyCalls(m));
   *model = &m;
   return {};

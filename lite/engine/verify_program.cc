@@ -131,6 +131,19 @@ class OrderCheck {
   std::vector<uint8_t> ready_;
 };
 
+template <class T>
+int64_t Length(const flatbuffers::Vector<T>* v) {
+  return v ? v->size() : 0;
+}
+
+// Of every list that is walked: operands, scales, attributes.
+int64_t CountNumbers(const format::Program& p) {
+  int64_t n = Length(p.inputs()) + Length(p.outputs());
+  for (const format::Tensor* t : *p.tensors()) n += t->quant() ? Length(t->quant()->scale()) : 0;
+  for (const format::Operation* o : *p.operations()) n += Length(o->inputs()) + Length(o->outputs()) + Length(o->attrs());
+  return n;
+}
+
 Result VerifyInputs(const format::Program& p) {
   std::vector<uint8_t> listed(p.tensors()->size(), 0);
   const int64_t count = p.tensors()->size();
@@ -149,8 +162,9 @@ Result VerifyInputs(const format::Program& p) {
 
 }  // namespace
 
-Result VerifyProgram(const format::Model& model, const format::Program& p) {
+Result VerifyProgram(const format::Model& model, const format::Program& p, int64_t* numbers) {
   if (p.tensors()->size() > INT32_MAX) return Refuse(RILLET_MALFORMED, "too many tensors");
+  if ((*numbers -= CountNumbers(p)) < 0) return Refuse(RILLET_MALFORMED, "more numbers than the file has room for");
   std::unordered_set<std::string_view> names;
   for (const format::Tensor* t : *p.tensors()) {
     RILLET_TRY(VerifyTensor(model, *t));

@@ -49,6 +49,8 @@ def recorded() -> list[tuple[Op, Case, str]]:
 
             inputs = case.inputs
             outputs = op.compute(np, op.make_attrs(case.attrs), *inputs)[: len(op.outputs)]
+            if not any(y.dtype == np.float64 for y in outputs):
+                continue
             rng = np.random.default_rng(1)
             dys = tuple(rng.normal(size=y.shape) if y.dtype == np.float64 else np.zeros(y.shape) for y in outputs)
             with contextlib.suppress(OpError):  # what is wrong with a gradient is the business of test_records
