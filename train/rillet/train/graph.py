@@ -154,7 +154,7 @@ class Graph:
         tensors = self._as_inputs(record, inputs)
         node = self.unique_name(name or snake_case(op))
         source = self._source or user_source()
-        if "stream" in record._attr_types and "stream" not in attrs:
+        if "stream" in record.attr_types and "stream" not in attrs:
             attrs = {"seed": self.seed, **attrs, "stream": stream_of(node)}
         try:
             made = record.make_attrs(attrs)
