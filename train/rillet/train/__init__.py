@@ -1,7 +1,7 @@
 """Training: build a graph, let optimizers add the gradients, run it in a session.
 
     import numpy as np
-    from rillet.train import Graph, Session, nn, ops, optimizers, placeholder
+    from rillet.train import Graph, Session, input, nn, ops, optimizers, placeholder
 
     with Graph(seed=1).as_default():
         x = placeholder((None, 4), name="x")
@@ -24,7 +24,8 @@ from rillet.shared_ops.registry import add_op_package
 
 add_op_package("rillet.train.state_ops")
 
-from rillet.train import initializers  # noqa: E402
+from rillet.train import initializers, input, nn, optimizers  # noqa: E402
+from rillet.train.eager import use_engine  # noqa: E402
 from rillet.train.gradients import GradientError, gradients  # noqa: E402
 from rillet.train.graph import (  # noqa: E402
     Graph,
@@ -54,8 +55,14 @@ __all__ = [
     "gradients",
     "group",
     "initializers",
+    "input",
     "name_scope",
+    "nn",
     "ops",
+    "optimizers",
     "placeholder",
     "trainable_variables",
+    "use_engine",
 ]
+
+use_engine()

@@ -19,7 +19,7 @@ Env = dict[Tensor, Array]
 
 
 def runs_natively(operation: Operation, types: Types, known: Mapping[Tensor, Array]) -> tuple[bool, bool]:
-    """(the engine has a kernel for the operation, and can prepare it; its output shares its input's memory)."""
+    """(the engine has a kernel for the operation, and can prepare it; its output may share its input's memory)."""
     assert operation.op is not None
     first = operation.inputs[0] if operation.inputs else operation.outputs[0]
     if first is None:
@@ -33,7 +33,7 @@ def runs_natively(operation: Operation, types: Types, known: Mapping[Tensor, Arr
             return False, False
     # A dimension that depends on values is known only after the operation before has run.
     static = all(types[t].is_static for t in operation.inputs if t is not None)
-    return static, kernel.alias
+    return static, kernel.may_alias
 
 
 @dataclass

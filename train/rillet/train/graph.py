@@ -103,6 +103,15 @@ class Graph:
             self._control = before
 
     @contextmanager
+    def without_scope(self) -> Iterator[None]:
+        """What is made within is named from the root."""
+        before, self._scope = self._scope, ""
+        try:
+            yield
+        finally:
+            self._scope = before
+
+    @contextmanager
     def source_of(self, operation: Operation) -> Iterator[None]:
         """What is made within carries the line of `operation`."""
         before, self._source = self._source, operation.source
@@ -243,10 +252,9 @@ class Graph:
     def step(self) -> Tensor:
         """The session's step, an int64 scalar: how many runs have updated variables. Schedules are functions of it."""
         if self._step is None:
-            scope, self._scope = self._scope, ""
-            type = TensorType(np.dtype(np.int64), ())
-            self._step = self.add(self.unique_name("step"), STEP, None, None, (), (type,)).outputs[0]
-            self._scope = scope
+            with self.without_scope():
+                type = TensorType(np.dtype(np.int64), ())
+                self._step = self.add(self.unique_name("step"), STEP, None, None, (), (type,)).outputs[0]
         return self._step
 
     def as_tensor(self, x: Any) -> Tensor:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from rillet.lite.engine import Context, Model
+from rillet.lite.library import is_available, kernels
+from rillet.lite.writer import write_model
 
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.program import Program
@@ -19,27 +21,41 @@ from rillet.shared_ops.types import DTYPE_NAMES, Array
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """alias: the output is the input's bytes under another shape."""
+    """may_alias: the output may be the input's bytes under another shape."""
 
-    alias: bool
-
-
-@lru_cache(maxsize=1)
-def _kernels() -> dict[tuple[str, int, str], KernelInfo]:
-    return {}
+    may_alias: bool
 
 
 def kernel_of(op: Op, dtype: np.dtype[Any]) -> KernelInfo | None:
     """The engine's kernel for an op whose first input has this dtype."""
-    table = _kernels()
-    return table.get((op.name, op.version, DTYPE_NAMES[dtype])) or table.get((op.name, op.version, "any"))
+    if not is_available():
+        return None
+    table = kernels()
+    if (op.name, op.version, DTYPE_NAMES[dtype]) in table:
+        return KernelInfo(False)
+    # Only kernels that move bytes, whatever these mean, can pass their input through.
+    return KernelInfo(True) if (op.name, op.version, "any") in table else None
 
 
 class Region:
-    """A Program in the engine, with its variables bound to the session's buffers."""
+    """A Program of static shapes in the engine, with its variables bound to the session's buffers."""
 
     def __init__(self, program: Program, threads: int, buffers: Sequence[Array]) -> None:
-        raise NotImplementedError
+        self._context = Context(Model(write_model(program)), threads)
+        for i, buffer in enumerate(buffers):
+            self._context.bind_variable(i, buffer)
+        self._context.prepare()
+        self._inputs = [self._context.input(i) for i in range(len(program.inputs))]
+        self._outputs = [self._context.output(i) for i in range(len(program.outputs))]
 
-    def run(self, inputs: list[Array]) -> list[Array]:
-        raise NotImplementedError
+    @property
+    def context(self) -> Context:
+        """The engine's context, for its profile and memory figures."""
+        return self._context
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Runs once; the outputs are new arrays."""
+        for memory, x in zip(self._inputs, inputs):
+            memory[...] = x
+        self._context.run()
+        return [y.copy() for y in self._outputs]

@@ -95,11 +95,8 @@ class Variable(Arithmetic):
         return np.asarray(value).astype(self.dtype, copy=False).reshape(self.shape)
 
     def _read(self) -> Tensor:
-        scope, self.graph._scope = self.graph._scope, ""
-        try:
+        with self.graph.without_scope():
             tensor: Tensor = self.graph.emit("ReadVariable", self.handle, name=f"{self.name}/read")
-        finally:
-            self.graph._scope = scope
         return tensor
 
     def read_value(self) -> Tensor:

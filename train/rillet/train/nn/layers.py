@@ -1,0 +1,225 @@
+"""Layers: thin functions that make variables under a name scope and apply ops. Images are NHWC."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, Union
+
+import numpy as np
+
+from rillet.shared_ops.functions import snake_case
+from rillet.train import initializers
+from rillet.train.graph import GraphError
+from rillet.train.initializers import Initializer
+from rillet.train.tensor import Tensor
+from rillet.train.variables import Variable
+
+Padding = Literal["SAME", "VALID"]
+# The name of an op in snake_case ("relu6"), or a function of a tensor.
+Activation = Union[str, Callable[[Tensor], Tensor], None]
+Size = Union[int, Sequence[int]]
+
+_ACTIVATIONS = {"Relu", "Relu6", "Tanh", "Sigmoid", "Gelu", "HardSwish", "Silu", "Elu", "Softmax", "LeakyRelu"}
+_BY_NAME = {snake_case(op): op for op in _ACTIVATIONS}
+
+
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    """`activation` applied: an op by name ("relu", "relu6", "gelu", ...), a function, or None for nothing."""
+    if activation is None:
+        return x
+    if callable(activation):
+        return activation(x)
+    if activation not in _BY_NAME:
+        raise GraphError(f"no activation {activation!r}; there are {', '.join(sorted(_BY_NAME))}, or pass a function.")
+    result: Tensor = x.graph.emit(_BY_NAME[activation], x)
+    return result
+
+
+def _pair(size: Size) -> tuple[int, int]:
+    if isinstance(size, int):
+        return size, size
+    rows, columns = size
+    return rows, columns
+
+
+def _channels(x: Tensor, layer: str) -> int:
+    """The last dimension, which must be known: variables have its size."""
+    if not isinstance(x.shape[-1], int):
+        raise GraphError(f"{layer} needs to know the last dimension of {x!r}; give its placeholder a number there.")
+    return x.shape[-1]
+
+
+def dense(
+    x: Tensor,
+    units: int,
+    *,
+    activation: Activation = None,
+    use_bias: bool = True,
+    initializer: Initializer = initializers.glorot_uniform,
+    name: str = "dense",
+) -> Tensor:
+    """x @ kernel + bias, then the activation. x: [..., n] -> [..., units]."""
+    graph = x.graph
+    with graph.name_scope(name):
+        kernel = Variable(initializer, (_channels(x, "dense"), units), name="kernel", graph=graph)
+        y = graph.emit("MatMul" if x.ndim == 2 else "BatchMatMul", x, kernel)
+        return activate(_biased(y, units) if use_bias else y, activation)
+
+
+def _biased(y: Tensor, channels: int) -> Tensor:
+    bias = Variable(initializers.zeros, (channels,), name="bias", graph=y.graph)
+    result: Tensor = y.graph.emit("BiasAdd", y, bias)
+    return result
+
+
+def conv2d(
+    x: Tensor,
+    filters: int,
+    size: Size = 3,
+    *,
+    strides: Size = 1,
+    dilations: Size = 1,
+    padding: Padding = "SAME",
+    groups: int = 1,
+    activation: Activation = None,
+    use_bias: bool = True,
+    initializer: Initializer = initializers.he_normal,
+    name: str = "conv2d",
+) -> Tensor:
+    """Convolution. x: [n, rows, columns, channels] -> [n, rows', columns', filters]."""
+    graph = x.graph
+    with graph.name_scope(name):
+        shape = (*_pair(size), _channels(x, "conv2d") // groups, filters)
+        kernel = Variable(initializer, shape, name="kernel", graph=graph)
+        attrs = {"strides": _pair(strides), "dilations": _pair(dilations), "padding": padding, "groups": groups}
+        y = graph.emit("Conv2D", x, kernel, **attrs)
+        return activate(_biased(y, filters) if use_bias else y, activation)
+
+
+def depthwise_conv2d(
+    x: Tensor,
+    size: Size = 3,
+    *,
+    multiplier: int = 1,
+    strides: Size = 1,
+    padding: Padding = "SAME",
+    activation: Activation = None,
+    use_bias: bool = True,
+    initializer: Initializer | None = None,
+    name: str = "depthwise_conv2d",
+) -> Tensor:
+    """Each channel convolved by itself, with `multiplier` filters a channel."""
+    graph = x.graph
+    with graph.name_scope(name):
+        rows, columns = _pair(size)
+        channels = _channels(x, "depthwise_conv2d")
+        # A filter sees one channel: its fan in is rows * columns.
+        initializer = initializer or initializers.truncated_normal(math.sqrt(2.0 / (rows * columns)))
+        kernel = Variable(initializer, (rows, columns, channels, multiplier), name="kernel", graph=graph)
+        y = graph.emit("DepthwiseConv2D", x, kernel, strides=_pair(strides), padding=padding)
+        return activate(_biased(y, channels * multiplier) if use_bias else y, activation)
+
+
+def separable_conv2d(
+    x: Tensor,
+    filters: int,
+    size: Size = 3,
+    *,
+    strides: Size = 1,
+    padding: Padding = "SAME",
+    activation: Activation = None,
+    name: str = "separable_conv2d",
+) -> Tensor:
+    """A depthwise convolution, then a 1x1 convolution."""
+    with x.graph.name_scope(name):
+        y = depthwise_conv2d(x, size, strides=strides, padding=padding, use_bias=False, name="depthwise")
+        return conv2d(y, filters, 1, activation=activation, name="pointwise")
+
+
+def batch_norm(
+    x: Tensor,
+    *,
+    momentum: float = 0.99,
+    epsilon: float = 1e-3,
+    activation: Activation = None,
+    name: str = "batch_norm",
+) -> Tensor:
+    """Normalises each channel over the batch; moving averages are kept by the same operation, for inference."""
+    graph, c = x.graph, _channels(x, "batch_norm")
+    with graph.name_scope(name):
+        scale = Variable(initializers.ones, (c,), name="scale", graph=graph)
+        offset = Variable(initializers.zeros, (c,), name="offset", graph=graph)
+        mean = Variable(initializers.zeros, (c,), name="moving_mean", trainable=False, graph=graph)
+        variance = Variable(initializers.ones, (c,), name="moving_variance", trainable=False, graph=graph)
+        attrs = {"momentum": momentum, "epsilon": epsilon}
+        y, _, _ = graph.emit("BatchNormTraining", x, scale, offset, mean, variance, **attrs)
+        return activate(y, activation)
+
+
+def layer_norm(x: Tensor, *, epsilon: float = 1e-5, name: str = "layer_norm") -> Tensor:
+    """Normalises over the last axis."""
+    graph, c = x.graph, _channels(x, "layer_norm")
+    with graph.name_scope(name):
+        scale = Variable(initializers.ones, (c,), name="scale", graph=graph)
+        offset = Variable(initializers.zeros, (c,), name="offset", graph=graph)
+        result: Tensor = graph.emit("LayerNorm", x, scale, offset, epsilon=epsilon)
+        return result
+
+
+def dropout(x: Tensor, rate: float, *, name: str = "dropout") -> Tensor:
+    """Sets a share `rate` of the elements to zero and scales the others up; nothing in inference."""
+    result: Tensor = x.graph.emit("Dropout", x, x.graph.step, rate=rate, name=name)
+    return result
+
+
+def embedding(
+    indices: Tensor,
+    vocabulary: int,
+    width: int,
+    *,
+    initializer: Initializer | None = None,
+    name: str = "embedding",
+) -> Tensor:
+    """Rows of a table. indices: integers [...] -> [..., width]."""
+    graph = indices.graph
+    with graph.name_scope(name):
+        table = Variable(
+            initializer or initializers.uniform(-0.05, 0.05), (vocabulary, width), name="table", graph=graph
+        )
+        result: Tensor = graph.emit("Gather", table, indices, axis=0)
+        return result
+
+
+def max_pool(x: Tensor, size: Size = 2, *, strides: Size | None = None, padding: Padding = "VALID") -> Tensor:
+    """The largest of each window; strides default to the window's size."""
+    return _pool("MaxPool", x, size, strides, padding)
+
+
+def avg_pool(x: Tensor, size: Size = 2, *, strides: Size | None = None, padding: Padding = "VALID") -> Tensor:
+    """The mean of each window (padding not counted)."""
+    return _pool("AvgPool", x, size, strides, padding)
+
+
+def _pool(op: str, x: Tensor, size: Size, strides: Size | None, padding: Padding) -> Tensor:
+    ksize = _pair(size)
+    result: Tensor = x.graph.emit(
+        op, x, ksize=ksize, strides=ksize if strides is None else _pair(strides), padding=padding
+    )
+    return result
+
+
+def global_average_pool(x: Tensor) -> Tensor:
+    """[n, rows, columns, channels] -> [n, channels]."""
+    result: Tensor = x.graph.emit("Mean", x, axes=(1, 2))
+    return result
+
+
+def flatten(x: Tensor) -> Tensor:
+    """[n, ...] -> [n, product of the rest]."""
+    rest = x.shape[1:]
+    if not all(isinstance(d, int) for d in rest):
+        raise GraphError(f"flatten needs to know all dimensions of {x!r} but the first.")
+    width = math.prod(d for d in rest if isinstance(d, int))
+    result: Tensor = x.graph.emit("Reshape", x, np.array([-1, width], np.int32))
+    return result
