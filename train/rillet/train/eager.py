@@ -6,7 +6,6 @@ from typing import Any
 
 from rillet.lite.library import is_available
 from rillet.lite.single import apply_native
-
 from rillet.shared_ops import eager
 from rillet.shared_ops.op import Op
 

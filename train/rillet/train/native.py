@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from rillet.lite.engine import Context, Model
 from rillet.lite.library import is_available, kernels
 from rillet.lite.writer import write_model
-
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.program import Program
 from rillet.shared_ops.types import DTYPE_NAMES, Array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def _biased(y: Tensor, channels: int) -> Tensor:
     return result
 
 
-def conv2d(
+def conv2d(  # noqa: PLR0913 - all but three are keywords
     x: Tensor,
     filters: int,
     size: Size = 3,
@@ -92,7 +92,12 @@ def conv2d(
     with graph.name_scope(name):
         shape = (*_pair(size), _channels(x, "conv2d") // groups, filters)
         kernel = Variable(initializer, shape, name="kernel", graph=graph)
-        attrs = {"strides": _pair(strides), "dilations": _pair(dilations), "padding": padding, "groups": groups}
+        attrs: dict[str, Any] = {
+            "strides": _pair(strides),
+            "dilations": _pair(dilations),
+            "padding": padding,
+            "groups": groups,
+        }
         y = graph.emit("Conv2D", x, kernel, **attrs)
         return activate(_biased(y, filters) if use_bias else y, activation)
 
@@ -152,7 +157,7 @@ def batch_norm(
         offset = Variable(initializers.zeros, (c,), name="offset", graph=graph)
         mean = Variable(initializers.zeros, (c,), name="moving_mean", trainable=False, graph=graph)
         variance = Variable(initializers.ones, (c,), name="moving_variance", trainable=False, graph=graph)
-        attrs = {"momentum": momentum, "epsilon": epsilon}
+        attrs: dict[str, Any] = {"momentum": momentum, "epsilon": epsilon}
         y, _, _ = graph.emit("BatchNormTraining", x, scale, offset, mean, variance, **attrs)
         return activate(y, activation)
 

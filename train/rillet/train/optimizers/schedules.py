@@ -62,7 +62,7 @@ def linear_warmup(rate: float, warmup: int) -> Schedule:
 
 def _warmed_up(t: Any, after: Any, rate: float, warmup: int) -> Tensor:
     if warmup == 0:
-        return after  # type: ignore[no-any-return]
+        return after
     emit = t.graph.emit
     chosen: Tensor = emit("Select", t < float(warmup), (t + 1.0) * (rate / warmup), after)
     return chosen
