@@ -67,7 +67,7 @@ def random_shift_flip(
     n, rows, columns, _ = images.shape
     padded = np.pad(images, ((0, 0), (shift, shift), (shift, shift), (0, 0)), constant_values=fill)
     down, right = random.integers(0, 2 * shift + 1, (2, n))
-    mirrored: NDArray[np.bool_] = random.integers(0, 2, n).astype(np.bool_)
+    mirrored = np.asarray(random.integers(0, 2, n))
     moved = np.empty_like(images)
     for i in range(n):
         window = padded[i, down[i] : down[i] + rows, right[i] : right[i] + columns]
