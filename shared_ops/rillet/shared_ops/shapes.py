@@ -161,3 +161,10 @@ def target_shape(op: str, x: TensorType) -> Shape:
     if any(isinstance(d, int) and d < 0 for d in dims):
         raise OpError(op, "negative dimension in the shape", got=dims, expected="0 or more")
     return dims
+
+
+def add_dims(a: Dim, b: Dim) -> Dim:
+    """The sum of two dimensions; adding 0 keeps a name."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return a if b == 0 else b if a == 0 else None
