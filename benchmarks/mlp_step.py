@@ -23,24 +23,23 @@ BATCH, WIDTHS, RATE = 128, (784, 512, 512, 10), 0.01
 def rillet_step() -> None:
     import numpy as np
 
-    from rillet import train
-    from rillet.train import nn
+    from rillet.train import Graph, Session, nn, optimizers, placeholder
 
     rng = np.random.default_rng(0)
-    graph = train.Graph(seed=1)
-    with graph.as_default():
-        x = train.placeholder((BATCH, WIDTHS[0]), "f32", name="x")
-        labels = train.placeholder((BATCH,), "i32", name="labels")
+    with Graph(seed=1).as_default():
+        x = placeholder((BATCH, WIDTHS[0]), name="x")
+        labels = placeholder((BATCH,), np.int32, name="labels")
         h = x
-        for i, width in enumerate(WIDTHS[1:]):
-            h = nn.dense(h, width, name=f"dense{i}")
-            h = nn.relu(h) if i < len(WIDTHS) - 2 else h
-        loss = nn.sparse_softmax_cross_entropy(h, labels)
-        step = train.SGD(RATE).minimize(loss)
-    session = train.Session(graph, threads=1)
-    session.initialize()
-    feeds = {x: rng.normal(size=(BATCH, WIDTHS[0])).astype(np.float32),
-             labels: rng.integers(0, 10, BATCH).astype(np.int32)}  # fmt: skip
+        for width in WIDTHS[1:-1]:
+            h = nn.dense(h, width, activation="relu")
+        loss = nn.sparse_softmax_cross_entropy(nn.dense(h, WIDTHS[-1]), labels)
+        step = optimizers.SGD(RATE).minimize(loss)
+        session = Session(threads=1)
+        session.initialize()
+    feeds = {
+        x: rng.normal(size=(BATCH, WIDTHS[0])).astype(np.float32),
+        labels: rng.integers(0, 10, BATCH).astype(np.int32),
+    }
     serve(lambda: session.run([loss, step], feeds))
 
 

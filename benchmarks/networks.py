@@ -10,7 +10,7 @@ from rillet.shared_ops.types import TensorType
 
 
 class Builder:
-    """Appends layers to a Program; He-scaled weights from one seeded generator, so that a network is always the same."""
+    """Appends layers to a Program; He-scaled weights from one seeded generator: always the same network."""
 
     def __init__(self, name: str, shape: tuple[int, ...], seed: int = 0) -> None:
         self.program = Program(name)
