@@ -55,7 +55,12 @@ def test_infer_keeps_what_is_known(op: Op, case: Case) -> None:
                     x.shape
                 )  # its length is the rank of the result, and ranks are always known: only the value is not
             types[i] = TensorType(x.dtype, shape)
-            for partial, known in zip(op.infer_types(attrs, tuple(types)), full):
+            try:
+                inferred = op.infer_types(attrs, tuple(types))
+            except OpError as refusal:  # ranks are always known: what would leave one open is refused
+                assert "the rank of the result is unknown" in str(refusal)
+                continue
+            for partial, known in zip(inferred, full):
                 assert partial.dtype == known.dtype and partial.rank == known.rank
                 assert all(p is None or isinstance(p, str) or p == k for p, k in zip(partial.shape, known.shape))
 
