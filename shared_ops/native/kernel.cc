@@ -11,6 +11,7 @@ constexpr KernelEntry kTable[] = {
 #define RILLET_KERNEL(op, version, stem, dtype, flags) {#op, version, #dtype, flags, &stem##_##dtype},
 #include "kernels.inc"
 #ifdef RILLET_TRAINING
+#include "training/kernels.inc"
 #include "../../train/native/kernels.inc"
 #endif
 #undef RILLET_KERNEL

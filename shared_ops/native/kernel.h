@@ -190,6 +190,7 @@ const char* NameOf(DType dtype);
 #define RILLET_KERNEL(op, version, stem, dtype, flags) extern const Kernel stem##_##dtype;
 #include "kernels.inc"
 #ifdef RILLET_TRAINING
+#include "training/kernels.inc"
 #include "../../train/native/kernels.inc"
 #endif
 #undef RILLET_KERNEL
