@@ -64,7 +64,7 @@ std::string ShapeText(const int64_t* dims, int32_t rank) {
 Result Model::FromFile(const char* path, std::unique_ptr<Model>* model) {
   std::unique_ptr<Model> m(new Model);
   RILLET_TRY(m->Open(path));
-  RILLET_TRY(m->Load());
+  if (Result r = m->Load(); !r.ok()) return {r.status, std::string(path) + ": " + r.text};
   *model = std::move(m);
   return {};
 }

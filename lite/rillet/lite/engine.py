@@ -177,9 +177,12 @@ class Context:
     def _cached_view(self, kind: str, i: int) -> Array:
         view = self._views.get((kind, i))
         if view is None:
+            self.prepare()
             address = getattr(self._lib, f"rillet_{kind}_data")(self._handle, i)
             if not address:
-                raise ModelError(Status.BAD_ARGUMENT, self._lib.rillet_error().decode(errors="replace"))
+                raise ModelError(
+                    Status.BAD_ARGUMENT, f"no memory for {kind} {i}: out of range, or a variable not bound."
+                )
             view = self._views[kind, i] = self._view(self._info(kind, i)[0], address)
         return view
 
