@@ -116,8 +116,13 @@ class Accumulate(Family):
         if bias is not None:
             acc = acc + bias.astype(np.float64)
         scale = requantize_scale(x_q, w_q, y_q)
-        if scale.size not in (1, acc.shape[-1]):
-            raise OpError(op.name, "scales of the weights", got=scale.size, expected=f"1 or {acc.shape[-1]}")
+        if scale.size != 1 and (w_q.axis is None or scale.size != w.shape[w_q.axis]):
+            expected = "1" if w_q.axis is None else f"1 or {w.shape[w_q.axis]}"
+            raise OpError(op.name, "scales of the weights", got=scale.size, expected=expected)
+        if 1 < scale.size < acc.shape[-1]:
+            # One scale an input channel (depthwise: its outputs lie side by side) or one for each group alike.
+            spread = np.tile if getattr(attrs, "groups", 1) > 1 else np.repeat
+            scale = spread(scale, acc.shape[-1] // scale.size)
         if not (np.all(scale > 0) and np.all(scale < 256)):
             raise OpError(
                 op.name,
@@ -132,11 +137,13 @@ class Accumulate(Family):
         """The accumulator must fit int32 whatever the activations are; weights of -128 break int16 products."""
         largest = QMAX
         if self.channel_axis is None:
-            largest = 255
+            largest = (
+                255  # and 256 below, not 255: the native accumulator starts at the bias less the zero point's share
+            )
         elif w_q.zero_point != 0 or (w.size and int(w.min()) < -QMAX):
             raise OpError(op.name, "weights are not symmetric", got=int(w.min()), expected="-127 to 127, zero point 0")
         taps = w.size if self.channel_axis is not None else int(np.prod(w.shape[-2:]))
-        bound = taps // max(channels, 1) * 255 * largest + (
+        bound = taps // max(channels, 1) * 256 * largest + (
             int(np.abs(bias.astype(np.int64)).max(initial=0)) if bias is not None else 0
         )
         if bound >= INT32_LIMIT:
@@ -270,8 +277,9 @@ class AverageRaw(Family):
     same_scale: ClassVar[bool] = True
 
     def run(self, op: Op, attrs: Any, inputs: Inputs, in_q: Quants, out_q: Quants) -> tuple[Array, ...]:
-        _require_same(op, inputs, in_q, out_q)
+        x_q = _require_same(op, inputs, in_q, out_q)
         (mean,) = op.compute(np, attrs, _array(op, inputs, 0).astype(np.float64))
+        mean = np.where(np.isnan(mean), x_q.zero_point, mean)  # dilation can leave a window without elements
         # A mean of up to 2^24 int8 values that is not a multiple of 1/2 lies at least 2^-25 away from one.
         halves = np.rint(2 * mean) / 2
         mean = np.where(np.abs(mean - halves) < 2.0**-30, halves, mean)

@@ -20,8 +20,9 @@ PROFILE = "rq_f32"
 
 
 def quantize(x: Array, q: QuantParams) -> NDArray[np.int8]:
-    """Float to int8: divide by the scale in float32, round half to even, add the zero point, clamp."""
+    """Float to int8: divide by the scale in float32, round half to even, add the zero point, clamp; NaN gives 0."""
     scaled = np.rint(x.astype(np.float32) / q.spread(x.ndim))
+    scaled = np.where(np.isnan(scaled), np.float32(0), scaled)
     return np.clip(scaled + np.float32(q.zero_point), QMIN, QMAX).astype(np.int8)
 
 
