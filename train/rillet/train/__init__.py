@@ -26,6 +26,7 @@ add_op_package("rillet.train.state_ops")
 
 from rillet.train import initializers, input, nn, optimizers  # noqa: E402
 from rillet.train.eager import use_engine  # noqa: E402
+from rillet.train.freeze import FreezeError, freeze  # noqa: E402
 from rillet.train.gradients import GradientError, gradients  # noqa: E402
 from rillet.train.graph import (  # noqa: E402
     Graph,
@@ -37,20 +38,24 @@ from rillet.train.graph import (  # noqa: E402
     name_scope,
     placeholder,
 )
+from rillet.train.saver import Saver  # noqa: E402
 from rillet.train.session import Session  # noqa: E402
 from rillet.train.tensor import Operation, Tensor  # noqa: E402
 from rillet.train.variables import Variable, trainable_variables  # noqa: E402
 
 __all__ = [
+    "FreezeError",
     "GradientError",
     "Graph",
     "GraphError",
     "Operation",
+    "Saver",
     "Session",
     "Tensor",
     "Variable",
     "constant",
     "control_dependencies",
+    "freeze",
     "get_default_graph",
     "gradients",
     "group",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from rillet.shared_ops.types import Array, TensorType
 from rillet.train.executor import Executable
 from rillet.train.graph import Graph, GraphError, get_default_graph
+from rillet.train.inference import Predictor, mean_over
 from rillet.train.schedule import prune
 from rillet.train.tensor import VARIABLE, Operation, Tensor
 from rillet.train.variables import Variable
@@ -52,6 +53,7 @@ class Session:
         self.variable_version = 0  # rises with every change of a variable
         self._buffers: dict[Tensor, Array] = {}
         self._executables: dict[Any, Executable] = {}
+        self._predictors: dict[Any, Predictor] = {}
         self._lock = threading.RLock()
 
     # -- variables ----------------------------------------------------------------------------------------------------
@@ -112,6 +114,40 @@ class Session:
                 self.step += 1
                 self.variable_version += 1
             return rebuild(iter(values))
+
+    def predict(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> Any:
+        """Computes `fetches` in inference mode: batch norm by its moving averages, no dropout. Nothing is updated.
+
+        The bits are those of the exported model: the same freeze, the same passes, the same kernels. fetches: tensors
+        in any structure. feed_dict: as in `run`; what is fed is the model's input.
+        """
+        with self._lock:
+            flat: list[Operation | Tensor] = []
+            rebuild = self._flatten(fetches, flat)
+            tensors = [f for f in flat if isinstance(f, Tensor)]
+            feeds = self._feeds(feed_dict)
+            return rebuild(iter(self._predictor(tensors, list(feeds)).run(feeds)))
+
+    def evaluate(self, fetches: Any, feed_dicts: Iterable[Mapping[Any, Any]]) -> Any:
+        """The means of scalar `fetches` in inference mode over batches, each weighted by its first fed dimension."""
+
+        def results() -> Iterator[tuple[int, list[Array]]]:
+            for feed_dict in feed_dicts:
+                first = np.shape(next(iter(feed_dict.values())))
+                flat: list[Any] = []
+                self._flatten(fetches, flat)
+                yield (first[0] if first else 1), self.predict(flat, feed_dict)
+
+        flat: list[Operation | Tensor] = []
+        rebuild = self._flatten(fetches, flat)
+        return rebuild(iter(mean_over(results(), len(flat))))
+
+    def _predictor(self, tensors: list[Tensor], inputs: list[Tensor]) -> Predictor:
+        key = tuple(tensors), tuple(inputs)
+        found = self._predictors.get(key)
+        if found is None or found.version != self.variable_version:
+            found = self._predictors[key] = Predictor(self, inputs, tensors)
+        return found
 
     def _compile(self, flat: list[Operation | Tensor], feeds: dict[Tensor, Array]) -> Executable:
         types = {t: TensorType(a.dtype, a.shape) for t, a in feeds.items()}

@@ -1,0 +1,169 @@
+"""Checkpoints: every variable and the step in one file, written whole or not at all.
+
+The file: the magic `RLTCKPT1`, the length of a JSON manifest (uint64, little-endian), its CRC-32 (uint32), four zero
+bytes, the manifest, then each tensor's bytes at a multiple of 64 from the file's start. The manifest names for every
+tensor dtype, shape, offset and CRC-32.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rillet.shared_ops.errors import RilletError
+from rillet.shared_ops.types import DTYPE_NAMES, DTYPES, Array
+from rillet.train.session import Session
+from rillet.train.variables import Variable
+
+_MAGIC = b"RLTCKPT1"
+_HEADER = struct.Struct("<8sQI4x")
+_ALIGNMENT = 64
+
+
+class CheckpointError(RilletError, ValueError):
+    """A checkpoint is damaged, or does not fit the graph; the message lists everything that is wrong."""
+
+
+class Saver:
+    """Saves and restores the variables of a session, its step with them.
+
+    variables: which (default: all of the graph). keep_max: how many checkpoints of one folder are kept.
+
+    Example:
+        saver = Saver(keep_max=3)
+        saver.save(session, "run/model")        # run/model-1200.ckpt
+        saver.restore(session, saver.latest("run/model"))
+    """
+
+    def __init__(self, variables: Iterable[Variable] | None = None, keep_max: int | None = 5) -> None:
+        self._variables = None if variables is None else list(variables)
+        self.keep_max = keep_max
+
+    def save(self, session: Session, prefix: str | os.PathLike[str]) -> Path:
+        """Writes `<prefix>-<step>.ckpt` and removes the oldest beyond keep_max. Returns the path."""
+        path = Path(f"{os.fspath(prefix)}-{session.step}.ckpt")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {v.name: session.get(v) for v in self._chosen(session)}
+        write_checkpoint(path, tensors, {"step": session.step, "seed": session.graph.seed})
+        if self.keep_max is not None:
+            for old in checkpoints(prefix)[: -self.keep_max]:
+                old.unlink()
+        return path
+
+    def latest(self, prefix: str | os.PathLike[str]) -> Path | None:
+        """The newest checkpoint under a prefix, or None."""
+        found = checkpoints(prefix)
+        return found[-1] if found else None
+
+    def restore(self, session: Session, path: str | os.PathLike[str]) -> None:
+        """Sets every variable and the session's step. Raises CheckpointError, with all that does not fit and nothing
+        changed, where names, shapes or dtypes differ or the file is damaged."""
+        variables = {v.name: v for v in self._chosen(session)}
+        tensors, about = read_checkpoint(path)
+        if faults := _mismatches(variables, tensors):
+            raise CheckpointError(f"{os.fspath(path)} does not fit the graph:\n  " + "\n  ".join(faults))
+        for name, v in variables.items():
+            session.set(v, tensors[name])
+        session.step = int(about["step"])
+
+    def _chosen(self, session: Session) -> list[Variable]:
+        return session.graph.variables if self._variables is None else self._variables
+
+
+def checkpoints(prefix: str | os.PathLike[str]) -> list[Path]:
+    """The checkpoints `<prefix>-<step>.ckpt`, by step."""
+    base = Path(prefix)
+    pattern = re.compile(re.escape(base.name) + r"-(\d+)\.ckpt\Z")
+    found = [(int(m[1]), p) for p in base.parent.glob("*.ckpt") if (m := pattern.match(p.name))]
+    return [p for _, p in sorted(found)]
+
+
+def _mismatches(variables: dict[str, Variable], tensors: dict[str, Array]) -> list[str]:
+    extra = [n for n in tensors if n not in variables]
+    faults = []
+    for name, v in variables.items():
+        if name not in tensors:
+            close = difflib.get_close_matches(name, extra, 1) or [
+                n for n in extra if tensors[n].shape == v.shape and tensors[n].dtype == v.dtype
+            ]
+            hint = f" Did the checkpoint call it {close[0]!r}?" if close else ""
+            faults.append(f"{name!r} is not in the checkpoint.{hint}")
+        elif tensors[name].shape != v.shape:
+            faults.append(f"{name!r} has shape {v.shape}, in the checkpoint {tensors[name].shape}.")
+        elif tensors[name].dtype != v.dtype:
+            faults.append(f"{name!r} has dtype {v.dtype}, in the checkpoint {tensors[name].dtype}.")
+    return faults + [f"{name!r} is in the checkpoint and not in the graph." for name in extra]
+
+
+def write_checkpoint(path: Path, tensors: dict[str, Array], about: dict[str, Any]) -> None:
+    """Writes a file beside `path`, brings it to the disk, and only then gives it the name."""
+    entries, offset = {}, 0
+    for name, array in tensors.items():
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        entries[name] = {
+            "dtype": DTYPE_NAMES[array.dtype],
+            "shape": list(array.shape),
+            "offset": offset,  # from the first tensor, since the manifest's own length is not known yet
+            "crc32": zlib.crc32(raw.data),
+        }
+        offset += -(-raw.nbytes // _ALIGNMENT) * _ALIGNMENT
+    manifest = json.dumps({"format": 1, **about, "tensors": entries}, separators=(",", ":")).encode()
+    manifest += b" " * (-(len(manifest) + _HEADER.size) % _ALIGNMENT)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_HEADER.pack(_MAGIC, len(manifest), zlib.crc32(manifest)) + manifest)
+            for array in tensors.values():
+                raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+                file.write(raw.data)
+                file.write(b"\0" * (-raw.nbytes % _ALIGNMENT))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the new name itself durable, where the system can."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The tensors by name, and the manifest. Raises CheckpointError where a byte is not what was written."""
+    where = os.fspath(path)
+    with open(path, "rb") as file:
+        header = file.read(_HEADER.size)
+        if len(header) < _HEADER.size or header[:8] != _MAGIC:
+            raise CheckpointError(f"{where} is no checkpoint.")
+        _, size, crc = _HEADER.unpack(header)
+        remaining = os.fstat(file.fileno()).st_size - _HEADER.size
+        manifest = file.read(size) if size <= remaining else b""
+        if len(manifest) != size or zlib.crc32(manifest) != crc:
+            raise CheckpointError(f"{where} is damaged: its manifest does not match its checksum.")
+        about = json.loads(manifest)
+        start, tensors = _HEADER.size + size, {}
+        for name, entry in about["tensors"].items():
+            array = np.empty(tuple(entry["shape"]), DTYPES[entry["dtype"]])
+            raw = array.reshape(-1).view(np.uint8)
+            file.seek(start + entry["offset"])
+            if file.readinto(raw.data) != raw.nbytes or zlib.crc32(raw.data) != entry["crc32"]:
+                raise CheckpointError(f"{where} is damaged: {name!r} does not match its checksum.")
+            tensors[name] = array
+    return tensors, about
