@@ -83,7 +83,7 @@ def mean_gradient(emit: Emit, attrs: ReduceAttrs, inputs: Any, outputs: Any, dy:
     else:
         dims = emit("Gather", emit("Shape", x), np.array(axes, np.int32))
         count = emit("Cast", emit("Prod", dims), dtype=DTYPE_NAMES[np.dtype(x.dtype)])
-    return (spread_over(emit, "Mean", attrs, emit("Div", dy, count), x),)
+    return (spread_over(emit, "Mean", attrs, emit("RealDiv", dy, count), x),)
 
 
 def extreme_gradient(op: str) -> Callable[..., tuple[Any, ...]]:
@@ -95,7 +95,7 @@ def extreme_gradient(op: str) -> Callable[..., tuple[Any, ...]]:
         wins = emit("Equal", x, with_reduced_axes(emit, op, attrs, y, rank))
         wins = emit("Cast", wins, dtype=DTYPE_NAMES[np.dtype(x.dtype)])
         count = emit("Sum", wins, axes=reduced_axes(op, attrs, rank), keepdims=True)
-        return (emit("Mul", wins, emit("Div", with_reduced_axes(emit, op, attrs, dy, rank), count)),)
+        return (emit("Mul", wins, emit("RealDiv", with_reduced_axes(emit, op, attrs, dy, rank), count)),)
 
     return gradient
 

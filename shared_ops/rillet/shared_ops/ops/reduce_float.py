@@ -50,7 +50,7 @@ def norm_gradient(emit: Emit, attrs: ReduceAttrs, inputs: Any, outputs: Any, dy:
     """x / y; at x = 0, where the norm has a corner, 0."""
     (x,), (y,) = inputs, outputs
     divisor = emit("Select", emit("Equal", y, 0.0), emit("OnesLike", y), y)
-    share = with_reduced_axes(emit, "Norm", attrs, emit("Div", dy, divisor), len(x.shape))
+    share = with_reduced_axes(emit, "Norm", attrs, emit("RealDiv", dy, divisor), len(x.shape))
     return (emit("Mul", x, share),)
 
 
