@@ -40,10 +40,10 @@ class Arithmetic:
         return self.__rillet_emit__("Mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return self.__rillet_emit__("Div", self, other)
+        return self.__rillet_emit__("RealDiv", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self.__rillet_emit__("Div", other, self)
+        return self.__rillet_emit__("RealDiv", other, self)
 
     def __pow__(self, other: Any) -> Any:
         return self.__rillet_emit__("Pow", self, other)

@@ -89,7 +89,8 @@ class _Freezer:
         if self.faults:
             raise FreezeError("the graph cannot be frozen for inference:\n  " + "\n  ".join(self.faults))
         for name, tensor in outputs.items():
-            self.program.outputs.append(self._output(name, tensor))
+            value = self._output(name, tensor)  # renaming makes new lists: append only then
+            self.program.outputs.append(value)
         self.program.prune()
         self.program.check()
         return self.program

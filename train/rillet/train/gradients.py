@@ -91,7 +91,7 @@ class _Backward:
             if not y.type.is_float:
                 raise GradientError(f"{y!r} is not a float tensor, so it has no gradient.")
             dy = None if grad_ys is None else grad_ys[i]
-            self._add(y, self._filled(y, 1.0) if dy is None else self.graph.as_tensor(dy))
+            self._add(y, self._ones(y) if dy is None else self.graph.as_tensor(dy))
         for operation in self.path:
             self._differentiate(operation)
         result: list[Any] = []
@@ -116,12 +116,9 @@ class _Backward:
                 f"{self._where(operation)} the op has no gradient, and it lies between {self.ys[0].name!r} and what is "
                 "differentiated. Put ops.stop_gradient around it if it is meant as a constant."
             )
-        filled = [self._filled(t, 0.0) if dy is None else dy for t, dy in zip(operation.outputs, dys)]
         scope = operation.name
         with self.graph.name_scope(scope), self.graph.source_of(operation):
-            found = operation.op.gradient(
-                self.graph.emit, operation.attrs, operation.inputs, operation.outputs, *filled
-            )
+            found = operation.op.gradient(self.graph.emit, operation.attrs, operation.inputs, operation.outputs, *dys)
         for tensor, dx in zip(operation.inputs, found):
             if tensor in self.flows and tensor not in self.stops:
                 if dx is None:
@@ -141,13 +138,11 @@ class _Backward:
                 self.parts[tensor] = parts = [self.graph.emit("AddN", *parts, name=f"{tensor.operation.name}/sum")]
         return parts[0] if parts else None
 
-    def _filled(self, like: Tensor, value: float) -> Tensor:
-        """A tensor of `value`, of the shape of `like`."""
+    def _ones(self, like: Tensor) -> Tensor:
         if like.type.is_static:
-            return self.graph.constant(np.full(like.shape, value, like.dtype))
-        shape = self.graph.emit("Shape", like)
-        filled: Tensor = self.graph.emit("Fill", shape, np.asarray(value, like.dtype))
-        return filled
+            return self.graph.constant(np.ones(like.shape, like.dtype))
+        ones: Tensor = self.graph.emit("OnesLike", like)
+        return ones
 
     def _why_unconnected(self, given: Tensor | Variable, x: Tensor) -> str:
         """Names the first operation behind which nothing of x arrives."""

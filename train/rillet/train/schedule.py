@@ -8,6 +8,7 @@ cannot, the read is marked to be copied.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -69,7 +70,25 @@ def infer(operations: Iterable[Operation], fed: Mapping[Tensor, TensorType]) -> 
                 types[tensor] = type
                 if type.value is not None and all(isinstance(v, int) for v in type.value):
                     known[tensor] = np.asarray(type.value, type.dtype).reshape(len(type.value))
+            if _is_arithmetic_on_shapes(operation, types, known):
+                results = operation.op.compute(
+                    np, operation.attrs, *(None if t is None else known[t] for t in operation.inputs)
+                )
+                known.update((t, np.array(r)) for t, r in zip(operation.outputs, results) if t not in fed)
     return types, known
+
+
+def _is_arithmetic_on_shapes(operation: Operation, types: Types, known: Mapping[Tensor, Array]) -> bool:
+    """A few integers, all known: their result is known too, and the same whoever computes it."""
+    inputs = [t for t in operation.inputs if t is not None]
+    assert operation.op is not None
+    return (
+        bool(inputs)
+        and not operation.op.updates
+        and all(t in known and known[t].dtype.kind == "i" and known[t].size <= 64 for t in inputs)
+        and all(types[t].is_static and math.prod(types[t].shape) <= 64 for t in operation.outputs)  # type: ignore
+        and "stream" not in operation.op.attr_types
+    )
 
 
 @dataclass

@@ -25,7 +25,7 @@ def global_norm(tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
     divisor = emit("Select", emit("Equal", peak, 0.0), graph.constant(np.ones((), peak.dtype)), peak)
     squares = []
     for t in tensors:
-        squares.append(emit("Sum", emit("Square", emit("Div", t, divisor)), axes=tuple(range(t.ndim))))
+        squares.append(emit("Sum", emit("Square", emit("RealDiv", t, divisor)), axes=tuple(range(t.ndim))))
     total = emit("AddN", *squares) if len(squares) > 1 else squares[0]
     return emit("Mul", emit("Sqrt", total), divisor), peaks
 
@@ -48,7 +48,7 @@ def clip_by_global_norm(
             norm = graph.emit("CheckFinite", norm, *peaks, labels=",".join(labels))
         # norm <= max_norm: exactly one. An infinite norm gives x * NaN, since inf / inf is NaN.
         small = graph.emit("LessEqual", norm, float(max_norm))
-        ratio = graph.emit("Div", graph.constant(np.asarray(max_norm, norm.dtype)), norm)
+        ratio = graph.emit("RealDiv", graph.constant(np.asarray(max_norm, norm.dtype)), norm)
         broken = graph.emit("Sub", norm, norm)  # zero, or NaN where the norm is not finite
         scale = graph.emit("Select", small, graph.constant(np.ones((), norm.dtype)), ratio) + broken
         return [t * scale for t in tensors], norm
