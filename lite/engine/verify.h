@@ -17,8 +17,8 @@ constexpr int64_t kMaxBytes = int64_t{1} << 40;  // of one tensor
 // check.
 Result Verify(const uint8_t* bytes, size_t size, const format::Model** model);
 
-// The part of Verify that looks into one program. Every list of numbers counts against `numbers`: no real file names the same
-// long list again and again, so the time is bounded by the size of the file.
+// The part of Verify that looks into one program. Every list of numbers counts against `numbers`: no real file names
+// the same long list again and again, so the time is bounded by the size of the file.
 Result VerifyProgram(const format::Model& model, const format::Program& program, int64_t* numbers);
 Result VerifyCalls(const format::Model& model);
 

@@ -140,7 +140,8 @@ int64_t Length(const flatbuffers::Vector<T>* v) {
 int64_t CountNumbers(const format::Program& p) {
   int64_t n = Length(p.inputs()) + Length(p.outputs());
   for (const format::Tensor* t : *p.tensors()) n += t->quant() ? Length(t->quant()->scale()) : 0;
-  for (const format::Operation* o : *p.operations()) n += Length(o->inputs()) + Length(o->outputs()) + Length(o->attrs());
+  for (const format::Operation* o : *p.operations())
+    n += Length(o->inputs()) + Length(o->outputs()) + Length(o->attrs());
   return n;
 }
 
