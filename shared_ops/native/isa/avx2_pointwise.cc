@@ -1,0 +1,2 @@
+#define RILLET_ISA avx2
+#include "pointwise_loops.h"

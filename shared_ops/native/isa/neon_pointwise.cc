@@ -1,0 +1,2 @@
+#define RILLET_ISA neon
+#include "pointwise_loops.h"

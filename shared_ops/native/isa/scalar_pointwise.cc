@@ -1,0 +1,2 @@
+#define RILLET_ISA scalar
+#include "pointwise_loops.h"
