@@ -1,5 +1,5 @@
-// NumPy's broadcasting for kernels: the shape of the result, the fewest axes that describe the walk over it, and the walk in
-// rows along which each operand either advances by one or stands still.
+// NumPy's broadcasting for kernels: the shape of the result, the fewest axes that describe the walk over it, and the
+// walk in rows along which each operand either advances by one or stands still.
 #pragma once
 #include <cstdint>
 
@@ -37,7 +37,8 @@ Status PrepareBroadcast(Prepare& ctx, DType dtype, BroadcastPlan<N>* plan) {
   return Status::kOk;
 }
 
-// Calls body(offset in the result, offsets of the operands, count) for each piece of a row in [begin, end) of the result.
+// Calls body(offset in the result, offsets of the operands, count) for each piece of a row in [begin, end) of the
+// result.
 template <int N, class Body>
 void ForRows(const BroadcastPlan<N>& plan, int64_t begin, int64_t end, const Body& body) {
   const int last = plan.rank - 1;

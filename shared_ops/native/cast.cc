@@ -1,5 +1,5 @@
-// Cast between all dtypes. Float to integer cuts off the fraction, goes to the nearest end where the value does not fit, and
-// makes NaN 0, on every CPU. Integers wrap. Anything but 0 is true.
+// Cast between all dtypes. Float to integer cuts off the fraction, goes to the nearest end where the value does not
+// fit, and makes NaN 0, on every CPU. Integers wrap. Anything but 0 is true.
 #include <limits>
 #include <type_traits>
 
@@ -12,7 +12,9 @@ struct CastState {
   void (*loop)(const void* x, void* y, int64_t begin, int64_t end);
 };
 
-struct Boolean { uint8_t v; };  // stored as 0 or 1
+struct Boolean {
+  uint8_t v;
+};  // stored as 0 or 1
 
 template <class To, class From>
 To Convert(From x) {
@@ -88,8 +90,7 @@ Status RunCast(const Run& run) {
   const auto& state = run.state<CastState>();
   const void* x = run.in(0).data;
   void* y = run.out(0).data;
-  run.ParallelFor(run.out(0).size(), 16384,
-                  [&](int64_t begin, int64_t end, int) { state.loop(x, y, begin, end); });
+  run.ParallelFor(run.out(0).size(), 16384, [&](int64_t begin, int64_t end, int) { state.loop(x, y, begin, end); });
   return Status::kOk;
 }
 

@@ -10,18 +10,60 @@ using i32 = int32_t;
 using i64 = int64_t;
 using boolean = uint8_t;  // 0 or 1
 
-struct equal { template <class T> bool operator()(T a, T b) const { return a == b; } };
-struct not_equal { template <class T> bool operator()(T a, T b) const { return a != b; } };
-struct less { template <class T> bool operator()(T a, T b) const { return a < b; } };
-struct less_equal { template <class T> bool operator()(T a, T b) const { return a <= b; } };
-struct greater { template <class T> bool operator()(T a, T b) const { return a > b; } };
-struct greater_equal { template <class T> bool operator()(T a, T b) const { return a >= b; } };
-struct logical_and { boolean operator()(boolean a, boolean b) const { return a & b; } };
-struct logical_or { boolean operator()(boolean a, boolean b) const { return a | b; } };
-struct logical_xor { boolean operator()(boolean a, boolean b) const { return a ^ b; } };
+struct equal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct not_equal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
+struct less {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct less_equal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct greater {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct greater_equal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+struct logical_and {
+  boolean operator()(boolean a, boolean b) const { return a & b; }
+};
+struct logical_or {
+  boolean operator()(boolean a, boolean b) const { return a | b; }
+};
+struct logical_xor {
+  boolean operator()(boolean a, boolean b) const { return a ^ b; }
+};
 
-template <class T> struct ElementOf { using Type = T; };
-template <> struct ElementOf<bool> { using Type = boolean; };
+template <class T>
+struct ElementOf {
+  using Type = T;
+};
+template <>
+struct ElementOf<bool> {
+  using Type = boolean;
+};
 
 template <class T, class F>
 Status RunCompare(const Run& run) {

@@ -1,4 +1,5 @@
-// The float kernels of the pointwise ops: attributes, broadcasting and threads around the loops of isa/pointwise_loops.h.
+// The float kernels of the pointwise ops: attributes, broadcasting and threads around the loops of
+// isa/pointwise_loops.h.
 #include "pointwise.h"
 
 #include <limits>
@@ -32,7 +33,8 @@ struct UnaryState {
 };
 
 Status PrepareUnary(Prepare& ctx, Unary op, const char* const* attrs) {
-  if (ctx.inputs.size != 1 || !ctx.Has(0)) return ctx.Fail("got %lld inputs, expected 1", static_cast<long long>(ctx.inputs.size));
+  if (ctx.inputs.size != 1 || !ctx.Has(0))
+    return ctx.Fail("got %lld inputs, expected 1", static_cast<long long>(ctx.inputs.size));
   auto* state = ctx.NewState<UnaryState>();
   if (!state) return ctx.status();
   state->loop = CurrentPointwiseLoops().unary[static_cast<int>(op)];
@@ -45,8 +47,9 @@ Status RunUnary(const Run& run) {
   const auto& state = run.state<UnaryState>();
   const float* x = run.in(0).as<float>();
   float* y = run.out(0).as<float>();
-  run.ParallelFor(run.out(0).size(), kGrain,
-                  [&](int64_t begin, int64_t end, int) { state.loop(x + begin, y + begin, end - begin, state.params); });
+  run.ParallelFor(run.out(0).size(), kGrain, [&](int64_t begin, int64_t end, int) {
+    state.loop(x + begin, y + begin, end - begin, state.params);
+  });
   return Status::kOk;
 }
 
@@ -84,7 +87,8 @@ Status PrepareLoops(Prepare& ctx, Binary op, const float* bounds) {
   for (int i = 0; bounds && i < kMaxParams; ++i) state->params[i] = bounds[i];
   if (ctx.inputs.size != 2) return ctx.Fail("got %lld inputs, expected 2", static_cast<long long>(ctx.inputs.size));
   if (ctx.Has(1) && ctx.in(1).dtype != ctx.in(0).dtype)
-    return ctx.Fail("dtypes of the inputs differ: got %s, expected %s", NameOf(ctx.in(1).dtype), NameOf(ctx.in(0).dtype));
+    return ctx.Fail("dtypes of the inputs differ: got %s, expected %s", NameOf(ctx.in(1).dtype),
+                    NameOf(ctx.in(0).dtype));
   const Status status = PrepareBroadcast(ctx, ctx.in(0).dtype, &state->plan);
   state->tiled = TiledOperand(state->plan);
   return status;
@@ -159,8 +163,8 @@ Status PrepareGrad(Prepare& ctx) {
 
 }  // namespace
 
-#define RILLET_UNARY_F32(op, stem, ...)                                                             \
-  const Kernel stem##_f32 = {                                                                       \
+#define RILLET_UNARY_F32(op, stem, ...) \
+  const Kernel stem##_f32 = {           \
       [](Prepare& ctx) { return PrepareUnary(ctx, Unary::k##op, UnaryAttrs<Unary::k##op>::kNames); }, RunUnary};
 #define RILLET_BINARY_F32(op, stem) const Kernel stem##_f32 = {PrepareBinary<Binary::k##op>, RunBinary};
 #define RILLET_GRAD_F32(op, stem) const Kernel stem##_f32 = {PrepareGrad<Binary::k##op>, RunBinary};

@@ -7,7 +7,8 @@ namespace rillet {
 
 // y[i] = f(x[i]); y may be x. params: the numbers that the op's attributes give.
 using UnaryLoop = void (*)(const float* x, float* y, int64_t n, const float* params);
-// y[i] = f(a[i], b[i]) with either operand one number for the whole loop, or not: `Operands` says which. y may be a or b.
+// y[i] = f(a[i], b[i]) with either operand one number for the whole loop, or not: `Operands` says which. y may be a or
+// b.
 using BinaryLoop = void (*)(const float* a, const float* b, float* y, int64_t n, const float* params);
 enum Operands : int { kBothVary = 0, kRightFixed = 1, kLeftFixed = 2, kOperandForms = 3 };
 
@@ -31,10 +32,18 @@ struct PointwiseLoops {
   BinaryLoop binary[static_cast<int>(Binary::kCount)][kOperandForms];
 };
 
-namespace scalar { extern const PointwiseLoops kPointwise; }
-namespace avx2 { extern const PointwiseLoops kPointwise; }
-namespace avx512 { extern const PointwiseLoops kPointwise; }
-namespace neon { extern const PointwiseLoops kPointwise; }
+namespace scalar {
+extern const PointwiseLoops kPointwise;
+}
+namespace avx2 {
+extern const PointwiseLoops kPointwise;
+}
+namespace avx512 {
+extern const PointwiseLoops kPointwise;
+}
+namespace neon {
+extern const PointwiseLoops kPointwise;
+}
 
 // Those of the instruction set that kernels prepared now use.
 const PointwiseLoops& CurrentPointwiseLoops();

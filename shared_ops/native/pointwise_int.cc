@@ -11,33 +11,78 @@ namespace {
 
 namespace ints {
 
-template <class T> T Wrap(std::make_unsigned_t<T> x) { return static_cast<T>(x); }
-template <class T> std::make_unsigned_t<T> Bits(T x) { return static_cast<std::make_unsigned_t<T>>(x); }
+template <class T>
+T Wrap(std::make_unsigned_t<T> x) {
+  return static_cast<T>(x);
+}
+template <class T>
+std::make_unsigned_t<T> Bits(T x) {
+  return static_cast<std::make_unsigned_t<T>>(x);
+}
 
-template <class T> T neg(T x) { return Wrap<T>(0 - Bits(x)); }
-template <class T> T abs(T x) { return x < 0 ? neg(x) : x; }
-template <class T> T sign(T x) { return static_cast<T>((x > 0) - (x < 0)); }
-template <class T> T square(T x) { return Wrap<T>(Bits(x) * Bits(x)); }
-template <class T> T relu(T x) { return x < 0 ? 0 : x; }
-template <class T> T relu6(T x) { return x < 0 ? 0 : x > 6 ? 6 : x; }
+template <class T>
+T neg(T x) {
+  return Wrap<T>(0 - Bits(x));
+}
+template <class T>
+T abs(T x) {
+  return x < 0 ? neg(x) : x;
+}
+template <class T>
+T sign(T x) {
+  return static_cast<T>((x > 0) - (x < 0));
+}
+template <class T>
+T square(T x) {
+  return Wrap<T>(Bits(x) * Bits(x));
+}
+template <class T>
+T relu(T x) {
+  return x < 0 ? 0 : x;
+}
+template <class T>
+T relu6(T x) {
+  return x < 0 ? 0 : x > 6 ? 6 : x;
+}
 
-template <class T> T add(T a, T b) { return Wrap<T>(Bits(a) + Bits(b)); }
-template <class T> T sub(T a, T b) { return Wrap<T>(Bits(a) - Bits(b)); }
-template <class T> T mul(T a, T b) { return Wrap<T>(Bits(a) * Bits(b)); }
-template <class T> T maximum(T a, T b) { return a >= b ? a : b; }
-template <class T> T minimum(T a, T b) { return a <= b ? a : b; }
-template <class T> T squared_difference(T a, T b) { return square(sub(a, b)); }
-template <class T> T floor_div(T a, T b) {
+template <class T>
+T add(T a, T b) {
+  return Wrap<T>(Bits(a) + Bits(b));
+}
+template <class T>
+T sub(T a, T b) {
+  return Wrap<T>(Bits(a) - Bits(b));
+}
+template <class T>
+T mul(T a, T b) {
+  return Wrap<T>(Bits(a) * Bits(b));
+}
+template <class T>
+T maximum(T a, T b) {
+  return a >= b ? a : b;
+}
+template <class T>
+T minimum(T a, T b) {
+  return a <= b ? a : b;
+}
+template <class T>
+T squared_difference(T a, T b) {
+  return square(sub(a, b));
+}
+template <class T>
+T floor_div(T a, T b) {
   if (b == -1) return neg(a);  // the smallest integer stays as it is
   const T q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
-template <class T> T floor_mod(T a, T b) {
+template <class T>
+T floor_mod(T a, T b) {
   if (b == -1) return 0;
   const T r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-template <class T> T pow(T a, T b) {
+template <class T>
+T pow(T a, T b) {
   auto power = Bits<T>(1), base = Bits(a);
   for (auto e = Bits(b); e != 0; e >>= 1, base *= base)
     if (e & 1) power *= base;
@@ -127,13 +172,13 @@ constexpr Rule RuleOf(Name n) {
 
 }  // namespace
 
-#define RILLET_UNARY_INT(op, stem)                                             \
+#define RILLET_UNARY_INT(op, stem)                                                \
   const Kernel stem##_i32 = {PrepareSame, RunSame<int32_t, ints::stem<int32_t>>}; \
   const Kernel stem##_i64 = {PrepareSame, RunSame<int64_t, ints::stem<int64_t>>};
-#define RILLET_BINARY_INT(op, stem)                                                         \
-  const Kernel stem##_i32 = {PrepareInts<IsFused(Name::k##op)>,                             \
-                             RunInts<int32_t, ints::stem<int32_t>, RuleOf(Name::k##op)>};   \
-  const Kernel stem##_i64 = {PrepareInts<IsFused(Name::k##op)>,                             \
+#define RILLET_BINARY_INT(op, stem)                                                       \
+  const Kernel stem##_i32 = {PrepareInts<IsFused(Name::k##op)>,                           \
+                             RunInts<int32_t, ints::stem<int32_t>, RuleOf(Name::k##op)>}; \
+  const Kernel stem##_i64 = {PrepareInts<IsFused(Name::k##op)>,                           \
                              RunInts<int64_t, ints::stem<int64_t>, RuleOf(Name::k##op)>};
 #include "pointwise.inc"
 

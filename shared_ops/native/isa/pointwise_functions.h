@@ -1,4 +1,5 @@
-// What each float pointwise op computes, on one vector; named by the stem in pointwise.inc. params: the op's attributes.
+// What each float pointwise op computes, on one vector; named by the stem in pointwise.inc. params: the op's
+// attributes.
 #pragma once
 #include "vmath.h"
 #include "vmath_wide.h"
@@ -33,13 +34,12 @@ RILLET_INLINE F clip_by_value(F x, const float* p) { return AtMost(AtLeast(x, Se
 
 // x / 2 * (1 + erf(x / sqrt(2))), or with tanh(sqrt(2/pi) * (x + 0.044715 x^3)).
 RILLET_INLINE F gelu(F x, const float* p) {
-  const F t = p[0] != 0.0f ? Tanh(Set(0x1.988454p-1f) * Fma(Set(0.044715f) * x * x, x, x)) : Erf(x * Set(0x1.6a09e6p-1f));
+  const F t =
+      p[0] != 0.0f ? Tanh(Set(0x1.988454p-1f) * Fma(Set(0.044715f) * x * x, x, x)) : Erf(x * Set(0x1.6a09e6p-1f));
   return Set(0.5f) * x * (Set(1.0f) + t);
 }
 
-RILLET_INLINE F Gate(F x, F slope, F offset) {
-  return AtMost(AtLeast(slope * x + offset, Set(0.0f)), Set(1.0f));
-}
+RILLET_INLINE F Gate(F x, F slope, F offset) { return AtMost(AtLeast(slope * x + offset, Set(0.0f)), Set(1.0f)); }
 RILLET_INLINE F hard_sigmoid(F x, const float* p) { return Gate(x, Set(p[0]), Set(p[1])); }
 RILLET_INLINE F hard_swish(F x, const float*) { return x * Gate(x, Set(1.0f / 6.0f), Set(0.5f)); }
 RILLET_INLINE F leaky_relu(F x, const float* p) { return x > Set(0.0f) ? x : Set(p[0]) * x; }
@@ -85,9 +85,8 @@ RILLET_INLINE F cos(F x, const float*) {
   return ByParts(x, x, [](const float* a, const float*, float* y) { SinLanes(a, y, 1); });
 }
 RILLET_INLINE F pow(F a, F b, const float*) {
-  return ByParts(a, b, [](const float* x, const float* y, float* z) {
-    WideStore(z, WidePow(WideLoad(x), WideLoad(y)));
-  });
+  return ByParts(a, b,
+                 [](const float* x, const float* y, float* z) { WideStore(z, WidePow(WideLoad(x), WideLoad(y))); });
 }
 // fmod is exact, so any library's will do. The result has the sign of b, a zero too.
 RILLET_INLINE F floor_mod(F a, F b, const float*) {

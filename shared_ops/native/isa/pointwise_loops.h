@@ -67,18 +67,15 @@ void MapBinary(const float* a, const float* b, float* y, int64_t n, const float*
 }  // namespace
 
 #define RILLET_FORMS(f) {MapBinary<f, kBothVary>, MapBinary<f, kRightFixed>, MapBinary<f, kLeftFixed>},
-const PointwiseLoops kPointwise = {
-    {
+const PointwiseLoops kPointwise = {{
 #define RILLET_UNARY_F32(op, stem, ...) MapUnary<pointwise::stem>,
 #include "../pointwise.inc"
-    },
-    {
-        RILLET_FORMS(pointwise::add_clamped)
-        RILLET_FORMS(pointwise::mul_clamped)
+                                   },
+                                   {RILLET_FORMS(pointwise::add_clamped) RILLET_FORMS(pointwise::mul_clamped)
 #define RILLET_BINARY_F32(op, stem) RILLET_FORMS(pointwise::stem)
 #define RILLET_GRAD_F32(op, stem) RILLET_FORMS(pointwise::stem)
 #include "../pointwise.inc"
-    }};
+                                   }};
 #undef RILLET_FORMS
 
 }  // namespace RILLET_ISA

@@ -4,8 +4,8 @@
 //   #include "vec.h"
 //
 // F is the vector of floats, I that of as many int32, kLanes their number (1 for scalar). The operators
-// + - * / < (F), + - & | << >> (I) and `condition ? a : b` work on either. Every operation is one IEEE operation or integer
-// bit work, so the same source gives the same bits in every namespace.
+// + - * / < (F), + - & | << >> (I) and `condition ? a : b` work on either. Every operation is one IEEE operation or
+// integer bit work, so the same source gives the same bits in every namespace.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -40,8 +40,12 @@ using F = float;
 // An int32 that wraps, as the lanes of vectors do.
 struct I {
   int32_t v;
-  friend I operator+(I a, I b) { return {static_cast<int32_t>(static_cast<uint32_t>(a.v) + static_cast<uint32_t>(b.v))}; }
-  friend I operator-(I a, I b) { return {static_cast<int32_t>(static_cast<uint32_t>(a.v) - static_cast<uint32_t>(b.v))}; }
+  friend I operator+(I a, I b) {
+    return {static_cast<int32_t>(static_cast<uint32_t>(a.v) + static_cast<uint32_t>(b.v))};
+  }
+  friend I operator-(I a, I b) {
+    return {static_cast<int32_t>(static_cast<uint32_t>(a.v) - static_cast<uint32_t>(b.v))};
+  }
   friend I operator&(I a, I b) { return {a.v & b.v}; }
   friend I operator|(I a, I b) { return {a.v | b.v}; }
   friend I operator<<(I a, int n) { return {static_cast<int32_t>(static_cast<uint32_t>(a.v) << n)}; }

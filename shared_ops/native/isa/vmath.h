@@ -1,6 +1,6 @@
-// exp, log and their relatives out of add, mul, fma, correctly rounded division and square root, and integer bit work: the
-// same bits on every instruction set, within 2 ulp of the truth (tests/ops/test_vmath.py measures it). Include after
-// defining RILLET_ISA, as vec.h says; then Exp(F), Log(F), ... are in that namespace.
+// exp, log and their relatives out of add, mul, fma, correctly rounded division and square root, and integer bit work:
+// the same bits on every instruction set, within 2 ulp of the truth (tests/ops/test_vmath.py measures it). Include
+// after defining RILLET_ISA, as vec.h says; then Exp(F), Log(F), ... are in that namespace.
 //
 // Coefficients: minimax fits, weighted for relative error, rounded to float; lowest power first.
 #pragma once
@@ -86,8 +86,8 @@ RILLET_INLINE F Tanh(F x) {
   return WithSign(a < Set(0.625f) ? small : big, x);
 }
 
-// With e = exp(-|x|): 1 / (1 + e), or e / (1 + e) below 0. The sum rounds; its error d is exact (e <= 1: fast two-sum) and is
-// put back into the quotient.
+// With e = exp(-|x|): 1 / (1 + e), or e / (1 + e) below 0. The sum rounds; its error d is exact (e <= 1: fast two-sum)
+// and is put back into the quotient.
 RILLET_INLINE F Sigmoid(F x) {
   const F one = Set(1.0f), zero = Set(0.0f);
   const F e = Exp(zero - Abs(x)), sum = one + e, d = e - (sum - one);
@@ -97,10 +97,11 @@ RILLET_INLINE F Sigmoid(F x) {
 }
 
 RILLET_INLINE F Erf(F x) {
-  static constexpr float inner[] = {0x1.06eba8p-3f, -0x1.812746p-2f,  0x1.ce2f0ap-4f, -0x1.b829d8p-6f,
+  static constexpr float inner[] = {0x1.06eba8p-3f, -0x1.812746p-2f,  0x1.ce2f0ap-4f,  -0x1.b829d8p-6f,
                                     0x1.562b1ap-8f, -0x1.bcd7dep-11f, 0x1.d8b88cp-14f, -0x1.44cfbep-17f};
-  static constexpr float outer[] = {-0x1.02da78p-13f, 0x1.2112dp+0f,   0x1.44b8c2p-1f,   0x1.b5f6c8p-4f,  -0x1.860046p-6f,
-                                    0x1.b5ef26p-9f,   -0x1.8c428p-14f, -0x1.15368p-14f,  0x1.a9ec52p-17f, -0x1.acec5ap-21f};
+  static constexpr float outer[] = {-0x1.02da78p-13f, 0x1.2112dp+0f,   0x1.44b8c2p-1f,  0x1.b5f6c8p-4f,
+                                    -0x1.860046p-6f,  0x1.b5ef26p-9f,  -0x1.8c428p-14f, -0x1.15368p-14f,
+                                    0x1.a9ec52p-17f,  -0x1.acec5ap-21f};
   const F a = AtMost(Abs(x), Set(4.0f)), z = a * a;
   const F small = Fma(a, Horner(z, inner), a);
   const F big = Set(1.0f) - ExpInRange(Set(0.0f) - Horner(a, outer));

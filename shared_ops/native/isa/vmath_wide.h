@@ -1,5 +1,5 @@
-// sin, cos and pow of floats, computed in double and rounded once: vectors of half as many doubles. The same rules as in
-// vmath.h, so the same bits on every instruction set.
+// sin, cos and pow of floats, computed in double and rounded once: vectors of half as many doubles. The same rules as
+// in vmath.h, so the same bits on every instruction set.
 #pragma once
 #include "vec.h"
 
@@ -70,7 +70,8 @@ RILLET_INLINE D SinOfQuarter(D r, U quarter) {
   return WideReal(WideBits(v) ^ (quarter & WideSetBits(2)) << 62);  // two quarters turn the sign
 }
 
-constexpr double kReducible = 1073741824.0;  // 2^30: up to here a multiple of pi/2 in two doubles is subtracted exactly enough
+constexpr double kReducible =
+    1073741824.0;  // 2^30: up to here a multiple of pi/2 in two doubles is subtracted exactly enough
 
 // sin(x + quarter * pi/2) for |x| < 2^30.
 RILLET_INLINE D SinReduced(D x, U quarter) {
