@@ -149,6 +149,10 @@ class Session:
             found = self._predictors[key] = Predictor(self, inputs, tensors)
         return found
 
+    def executables(self) -> list[Executable]:
+        """What the signatures run so far have become: their plans, and the regions that the engine runs."""
+        return list(self._executables.values())
+
     def _compile(self, flat: list[Operation | Tensor], feeds: dict[Tensor, Array]) -> Executable:
         types = {t: TensorType(a.dtype, a.shape) for t, a in feeds.items()}
         for operation in prune(flat, types):

@@ -1,4 +1,7 @@
-"""Layers: thin functions that make variables under a name scope and apply ops. Images are NHWC."""
+"""Layers: thin functions that make variables under a name scope and apply ops. Images are NHWC.
+
+Variables take the dtype of what comes in.
+"""
 
 from __future__ import annotations
 
@@ -62,13 +65,13 @@ def dense(
     """x @ kernel + bias, then the activation. x: [..., n] -> [..., units]."""
     graph = x.graph
     with graph.name_scope(name):
-        kernel = Variable(initializer, (_channels(x, "dense"), units), name="kernel", graph=graph)
+        kernel = Variable(initializer, (_channels(x, "dense"), units), name="kernel", dtype=x.dtype, graph=graph)
         y = graph.emit("MatMul" if x.ndim == 2 else "BatchMatMul", x, kernel)
         return activate(_biased(y, units) if use_bias else y, activation)
 
 
 def _biased(y: Tensor, channels: int) -> Tensor:
-    bias = Variable(initializers.zeros, (channels,), name="bias", graph=y.graph)
+    bias = Variable(initializers.zeros, (channels,), name="bias", dtype=y.dtype, graph=y.graph)
     result: Tensor = y.graph.emit("BiasAdd", y, bias)
     return result
 
@@ -91,7 +94,7 @@ def conv2d(  # noqa: PLR0913 - all but three are keywords
     graph = x.graph
     with graph.name_scope(name):
         shape = (*_pair(size), _channels(x, "conv2d") // groups, filters)
-        kernel = Variable(initializer, shape, name="kernel", graph=graph)
+        kernel = Variable(initializer, shape, name="kernel", dtype=x.dtype, graph=graph)
         attrs: dict[str, Any] = {
             "strides": _pair(strides),
             "dilations": _pair(dilations),
@@ -121,7 +124,7 @@ def depthwise_conv2d(
         channels = _channels(x, "depthwise_conv2d")
         # A filter sees one channel: its fan in is rows * columns.
         initializer = initializer or initializers.truncated_normal(math.sqrt(2.0 / (rows * columns)))
-        kernel = Variable(initializer, (rows, columns, channels, multiplier), name="kernel", graph=graph)
+        kernel = Variable(initializer, (rows, columns, channels, multiplier), name="kernel", dtype=x.dtype, graph=graph)
         y = graph.emit("DepthwiseConv2D", x, kernel, strides=_pair(strides), padding=padding)
         return activate(_biased(y, channels * multiplier) if use_bias else y, activation)
 
@@ -153,10 +156,11 @@ def batch_norm(
     """Normalises each channel over the batch; moving averages are kept by the same operation, for inference."""
     graph, c = x.graph, _channels(x, "batch_norm")
     with graph.name_scope(name):
-        scale = Variable(initializers.ones, (c,), name="scale", graph=graph)
-        offset = Variable(initializers.zeros, (c,), name="offset", graph=graph)
-        mean = Variable(initializers.zeros, (c,), name="moving_mean", trainable=False, graph=graph)
-        variance = Variable(initializers.ones, (c,), name="moving_variance", trainable=False, graph=graph)
+        scale = Variable(initializers.ones, (c,), name="scale", dtype=x.dtype, graph=graph)
+        offset = Variable(initializers.zeros, (c,), name="offset", dtype=x.dtype, graph=graph)
+        kept: dict[str, Any] = {"trainable": False, "dtype": x.dtype, "graph": graph}
+        mean = Variable(initializers.zeros, (c,), name="moving_mean", **kept)
+        variance = Variable(initializers.ones, (c,), name="moving_variance", **kept)
         attrs: dict[str, Any] = {"momentum": momentum, "epsilon": epsilon}
         y, _, _ = graph.emit("BatchNormTraining", x, scale, offset, mean, variance, **attrs)
         return activate(y, activation)
@@ -166,8 +170,8 @@ def layer_norm(x: Tensor, *, epsilon: float = 1e-5, name: str = "layer_norm") ->
     """Normalises over the last axis."""
     graph, c = x.graph, _channels(x, "layer_norm")
     with graph.name_scope(name):
-        scale = Variable(initializers.ones, (c,), name="scale", graph=graph)
-        offset = Variable(initializers.zeros, (c,), name="offset", graph=graph)
+        scale = Variable(initializers.ones, (c,), name="scale", dtype=x.dtype, graph=graph)
+        offset = Variable(initializers.zeros, (c,), name="offset", dtype=x.dtype, graph=graph)
         result: Tensor = graph.emit("LayerNorm", x, scale, offset, epsilon=epsilon)
         return result
 

@@ -7,6 +7,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from rillet.shared_ops.types import DTYPE_NAMES
 from rillet.train.gradients import gradients
 from rillet.train.graph import Graph, GraphError
 from rillet.train.optimizers.clipping import clip_by_global_norm
@@ -54,13 +55,12 @@ class Optimizer:
     def apply_gradients(self, pairs: GradientsAndVariables) -> Operation:
         """The operation that updates the variables by these gradients."""
         graph = pairs[0][1].graph
-        with graph.without_scope(), graph.name_scope(type(self).__name__.lower()) as scope:
+        with graph.without_scope(), graph.name_scope(type(self).__name__.lower()):
             if self.clip_norm is not None:
                 clipped, _ = clip_by_global_norm([g for g, _ in pairs], self.clip_norm, [v.name for _, v in pairs])
                 pairs = [(g, v) for g, (_, v) in zip(clipped, pairs)]
             rate = self.rate(graph)
-            updates = [self._apply(v, g, rate) for g, v in pairs]
-            del scope
+            updates = [self._apply(v, g, self._rate_as(rate, v)) for g, v in pairs]
             return graph.group(updates, name="train")
 
     def rate(self, graph: Graph) -> Tensor:
@@ -70,6 +70,11 @@ class Optimizer:
             rate = given(graph.step) if callable(given) and not isinstance(given, Tensor) else given
             self._rates[graph] = rate if isinstance(rate, Tensor) else graph.constant(np.float32(rate), "learning_rate")
         return self._rates[graph]
+
+    @staticmethod
+    def _rate_as(rate: Tensor, variable: Variable) -> Tensor:
+        same = rate.dtype == variable.dtype
+        return rate if same else rate.graph.emit("Cast", rate, dtype=DTYPE_NAMES[variable.dtype])
 
     def _apply(self, variable: Variable, gradient: Tensor, rate: Tensor) -> Operation:
         raise NotImplementedError

@@ -56,7 +56,10 @@ CHECK_FINITE = define_op(
         reference=reference,
         gradient=lambda emit, attrs, inputs, outputs, dy: (dy, *(emit("ZerosLike", p) for p in inputs[1:])),
         cases=cases,
-        rejects=(Reject(((), ()), {"labels": "a,b"}, match="labels"), Reject(((),), match="float", dtypes=("i32",))),
+        rejects=(
+            Reject(((), ()), {"labels": "a,b"}, match="labels"),
+            Reject(((),), match="expected f32", dtypes=("i32",)),
+        ),
         doc="x unchanged; raises OpError where x is not finite, and names those of `labels` whose peak is not.",
     )
 )
