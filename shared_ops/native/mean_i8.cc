@@ -1,4 +1,5 @@
-// Mean on int8: the exact sum, one float32 multiply, and the zero point added before rounding half to even.
+// Mean on int8: the exact sum of stored values times one float32, plus one float32 that holds both zero points, rounded
+// half to even.
 #include "isa/pointwise_s8.h"
 #include "requantize.h"
 
@@ -12,8 +13,7 @@ struct State {
   int64_t kept_dims[kMaxRank], kept_strides[kMaxRank];
   int64_t reduced_dims[kMaxRank], reduced_strides[kMaxRank];
   int64_t outputs, count, row;  // row: outputs that lie side by side in x
-  float scale;
-  int32_t zero_in, zero_out;
+  float scale, offset;
 };
 
 constexpr int64_t kBlock = 256;
@@ -64,9 +64,8 @@ Status PrepareMean(Prepare& ctx) {
                     static_cast<long long>(state->count));
   state->isa = &CurrentPointwiseS8();
   state->row = x.rank > 0 && !reduced[x.rank - 1] ? x.dims[x.rank - 1] : 1;
-  state->scale = q.scale / y.scale / static_cast<float>(state->count);
-  state->zero_in = q.zero_point;
-  state->zero_out = y.zero_point;
+  state->scale = q.scale / y.scale * (1.0f / static_cast<float>(state->count));
+  state->offset = static_cast<float>(y.zero_point) - static_cast<float>(state->count * q.zero_point) * state->scale;
   return Status::kOk;
 }
 
@@ -92,9 +91,8 @@ Status RunMean(const Run& ctx) {
       const int8_t* first = x + Offset(at, s.kept, s.kept_dims, s.kept_strides);
       for (int64_t r = 0; r < s.count; ++r)
         s.isa->Accumulate(first + Offset(r, s.reduced, s.reduced_dims, s.reduced_strides), acc, n);
-      const auto zero = static_cast<int32_t>(s.count * s.zero_in);
       for (int64_t i = 0; i < n; ++i) {
-        const float f = static_cast<float>(acc[i] - zero) * s.scale + static_cast<float>(s.zero_out);
+        const float f = static_cast<float>(acc[i]) * s.scale + s.offset;
         out[at + i] = static_cast<int8_t>(RoundEven(Clamp(f, kQMin, kQMax)));
       }
       at += n;

@@ -257,16 +257,18 @@ class Product(Family):
 
 @dataclass(frozen=True)
 class MeanRescale(Family):
-    """Mean over axes: the exact sum, one float32 multiply; the zero point is added *before* rounding half to even."""
+    """Mean over axes: the exact sum of stored values times one float32, plus one float32 that holds both zero points,
+    rounded half to even. Every product and sum below is rounded to float32, in this order: so LiteRT does it."""
 
     def run(self, op: Op, attrs: Any, inputs: Inputs, in_q: Quants, out_q: Quants) -> tuple[Array, ...]:
         x_q, y_q = _tensor_params(op, in_q, 0, "input"), _tensor_params(op, out_q, 0, "output")
-        x = _array(op, inputs, 0).astype(np.float64) - x_q.zero_point
-        (mean,) = op.compute(np, attrs, x)
+        x = _array(op, inputs, 0)
+        (mean,) = op.compute(np, attrs, x.astype(np.float64))
         n = x.size // max(mean.size, 1)
         total = np.rint(mean * n)  # the exact sum: the mean is off by less than 2^-52 of itself
-        scale = np.float32(x_q.scale[0]) / np.float32(y_q.scale[0]) / np.float32(n)
-        q = np.rint(total.astype(np.float32) * scale + np.float32(y_q.zero_point))
+        scale = np.float32(x_q.scale[0]) / np.float32(y_q.scale[0]) * (np.float32(1) / np.float32(n))
+        offset = np.float32(y_q.zero_point) - np.float32(n * x_q.zero_point) * scale
+        q = np.rint(total.astype(np.float32) * scale + offset)
         return (np.clip(q, QMIN, QMAX).astype(np.int8),)
 
 
