@@ -72,10 +72,10 @@ int64_t Prepare::Int(const char* name) {
   return a ? a->i : 0;
 }
 
-float Prepare::Float(const char* name) {
+double Prepare::Double(const char* name) {
   const Attr* a = Find(name, AttrKind::kFloat);
-  if (!a) return 0.0f;
-  return static_cast<float>(a->kind == AttrKind::kInt ? static_cast<double>(a->i) : a->f);
+  if (!a) return 0;
+  return a->kind == AttrKind::kInt ? static_cast<double>(a->i) : a->f;
 }
 
 std::string_view Prepare::String(const char* name) {

@@ -101,7 +101,8 @@ class Prepare {
   Tensor& out(int i) { return outputs[i]; }
 
   int64_t Int(const char* name);
-  float Float(const char* name);
+  double Double(const char* name);
+  float Float(const char* name) { return static_cast<float>(Double(name)); }
   bool Bool(const char* name) { return Int(name) != 0; }
   std::string_view String(const char* name);
   Span<int64_t> Ints(const char* name);

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rillet.train  # noqa: F401 - its state ops have kernels too
 from rillet.lite.library import current_isa, is_available, isas, set_isa
 from rillet.lite.single import apply_native
 from rillet.shared_ops.eager import as_arrays

@@ -1,0 +1,2 @@
+#define RILLET_ISA avx2
+#include "nn_f32_loops.h"

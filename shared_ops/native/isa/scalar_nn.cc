@@ -1,0 +1,2 @@
+#define RILLET_ISA scalar
+#include "nn_f32_loops.h"
