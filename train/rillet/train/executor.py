@@ -104,6 +104,8 @@ class Executable:
         for i, stage in enumerate(self.plan.stages):
             later = {t for s in self.plan.stages[i + 1 :] for o in s.operations for t in o.inputs if t is not None}
             self._steps += self._build(stage, later.union(self.fetches), types, threads)
+        read = {t for s in self._steps if isinstance(s, _ByReference) for t in s.operation.inputs}
+        self._initial: Env = {t: a for t, a in known.items() if t in read or t in self.fetches}  # regions have theirs
 
     def _build(self, stage: Stage, later: set[Tensor], types: Types, threads: int) -> list[_Region | _ByReference]:
         direct = self._direct
@@ -123,7 +125,7 @@ class Executable:
 
     def run(self, feeds: Env) -> list[Array]:
         """The values of the fetched tensors. `feeds`: arrays of the types that the executable was made for."""
-        env = {**self._constants, **feeds}
+        env = {**self._initial, **feeds}
         buffers = self._buffers
         for step in self._steps:
             step.run(env, buffers)

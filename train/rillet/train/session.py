@@ -195,21 +195,26 @@ class Session:
 def _as_feed(tensor: Tensor, value: Any, names: dict[str, int]) -> Array:
     """`value` as an array of the tensor's dtype; refuses what would lose digits or does not fit the shape."""
     array = np.asarray(value)
-    where = f"[{tensor.operation.kind} at {tensor.operation.name!r} ({tensor.operation.source})]"
-    if array.dtype != tensor.dtype:
+    if array.dtype != tensor.type.dtype:
         if not np.can_cast(array.dtype, tensor.dtype, "same_kind"):
-            raise GraphError(f"{where} is fed values of dtype {array.dtype}; it holds {tensor.dtype}.")
+            raise GraphError(f"{_where(tensor)} is fed values of dtype {array.dtype}; it holds {tensor.dtype}.")
         array = array.astype(tensor.dtype)
-    fits = len(array.shape) == tensor.ndim
-    for got, want in zip(array.shape, tensor.shape):
+    shape = tensor.type.shape
+    fits = len(array.shape) == len(shape)
+    for got, want in zip(array.shape, shape):
         if isinstance(want, str):
             fits = fits and names.setdefault(want, got) == got
         elif want is not None:
             fits = fits and got == want
     if not fits:
         known = f" (where {names})" if names else ""
-        raise GraphError(f"{where} is fed shape {array.shape}; it holds {tensor.type}{known}.")
+        raise GraphError(f"{_where(tensor)} is fed shape {array.shape}; it holds {tensor.type}{known}.")
     return array
+
+
+def _where(tensor: Tensor) -> str:
+    operation = tensor.operation
+    return f"[{operation.kind} at {operation.name!r} ({operation.source})]"
 
 
 def _uninitialized(name: str, source: str) -> str:
