@@ -136,9 +136,18 @@ RILLET_INLINE void StoreN(float* p, int64_t n, F x) {
 RILLET_INLINE F Abs(F x) { return Real(Bits(x) & SetI(0x7fffffff)); }
 // The magnitude of `size` with the sign of `sign`; `size` must not be negative.
 RILLET_INLINE F WithSign(F size, F sign) { return Real(Bits(size) | (Bits(sign) & SetI(INT32_MIN))); }
-// The clamp of the numeric contract: NaN passes, -0 stays.
+// The clamp of the numeric contract: lo > x ? lo : x, then hi < x ? hi : x. NaN passes, -0 stays. x86's max and min are
+// this very comparison when the bound comes first; NEON's are not.
+#if RILLET_ISA_IS(AVX512)
+RILLET_INLINE F AtLeast(F x, F lo) { return (F)_mm512_max_ps((__m512)lo, (__m512)x); }
+RILLET_INLINE F AtMost(F x, F hi) { return (F)_mm512_min_ps((__m512)hi, (__m512)x); }
+#elif RILLET_ISA_IS(AVX2)
+RILLET_INLINE F AtLeast(F x, F lo) { return (F)_mm256_max_ps((__m256)lo, (__m256)x); }
+RILLET_INLINE F AtMost(F x, F hi) { return (F)_mm256_min_ps((__m256)hi, (__m256)x); }
+#else
 RILLET_INLINE F AtLeast(F x, F lo) { return lo > x ? lo : x; }
 RILLET_INLINE F AtMost(F x, F hi) { return hi < x ? hi : x; }
+#endif
 
 }  // namespace RILLET_ISA
 }  // namespace rillet

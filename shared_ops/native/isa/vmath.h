@@ -18,12 +18,10 @@ RILLET_INLINE F Horner(F x, const float (&k)[N]) {
 }
 
 constexpr float kRoundMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to a whole number in the low bits
-constexpr int32_t kRoundMagicBits = 0x4B400000;
 
 // x = n * ln2 + r with |r| <= ln2 / 2, and tail = e^r - 1.
 struct ExpParts {
-  F n;
-  I n_bits;
+  I n;  // in the low 9 bits at least
   F tail;
 };
 
@@ -33,29 +31,30 @@ RILLET_INLINE ExpParts SplitExp(F x) {
   const F n = t - Set(kRoundMagic);
   F r = Fma(n, Set(-0x1.62e42ep-1f), x);  // ln2 in two floats, the first rounded down
   r = Fma(n, Set(-0x1.efa39ep-25f), r);
-  return {n, Bits(t) - SetI(kRoundMagicBits), Fma(Horner(r, k), r * r, r)};
+  return {Bits(t), Fma(Horner(r, k), r * r, r)};
 }
 
-RILLET_INLINE F PowerOfTwo(I n) { return Real((n + SetI(127)) << 23); }  // -126 <= n <= 127
+// 2^n for -126 <= n <= 127. The shift drops all but the low 9 bits of n: those of kRoundMagic above them do not matter.
+RILLET_INLINE F PowerOfTwo(I n) { return Real((n + SetI(127)) << 23); }
 
 // e^x; overflows to inf, goes through the denormals to 0, NaN stays.
 RILLET_INLINE F Exp(F x) {
   const ExpParts s = SplitExp(AtMost(AtLeast(x, Set(-104.0f)), Set(89.0f)));
   // Two exact factors, so that only the last product rounds, for denormal results too.
-  const I half = s.n_bits >> 1;
-  return (Set(1.0f) + s.tail) * PowerOfTwo(half) * PowerOfTwo(s.n_bits - half);
+  const I half = s.n >> 1;
+  return (Set(1.0f) + s.tail) * PowerOfTwo(half) * PowerOfTwo(s.n - half);
 }
 
 // e^x where -87 <= x <= 88: one factor is enough.
 RILLET_INLINE F ExpInRange(F x) {
   const ExpParts s = SplitExp(x);
-  return (Set(1.0f) + s.tail) * PowerOfTwo(s.n_bits);
+  return (Set(1.0f) + s.tail) * PowerOfTwo(s.n);
 }
 
 // e^x - 1 for x <= 0, without cancellation near 0.
 RILLET_INLINE F Expm1OfNegative(F x) {
   const ExpParts s = SplitExp(AtLeast(x, Set(-87.0f)));
-  const F scale = PowerOfTwo(s.n_bits);
+  const F scale = PowerOfTwo(s.n);
   return Fma(scale, s.tail, scale - Set(1.0f));
 }
 

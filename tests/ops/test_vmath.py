@@ -1,0 +1,157 @@
+"""The elementary functions: within 2 ulp of float64 over all floats, right at special values, the same bits on ARM."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+from rillet.lite.library import is_available
+from rillet.lite.single import apply_native
+from rillet.shared_ops.registry import get_op
+
+ROOT = Path(__file__).resolve().parents[2]
+NATIVE = ROOT / "shared_ops" / "native"
+needs_library = pytest.mark.skipif(not is_available(), reason="the native library is not built")
+
+
+def native(name: str, *inputs: Any, **attrs: Any) -> Any:
+    op = get_op(name)
+    return apply_native(op, op.make_attrs(attrs), inputs)[0]
+
+
+def spread(stride: int = 997) -> Any:
+    """Every `stride`-th finite float, denormals and both signs included."""
+    x = np.arange(0, 2**32, stride, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    return x[np.isfinite(x)]
+
+
+def ulps(got: Any, want: Any) -> Any:
+    """Errors in units of the last place of `want` rounded to float32; denormals count in their own unit. Where `want` is
+    NaN or rounds to infinity, 0 if `got` says the same, else infinity."""
+    with np.errstate(over="ignore"):
+        rounded = want.astype(np.float32)
+    exponent = np.maximum(np.frexp(np.abs(np.where(np.isfinite(rounded), want, 1.0)))[1], -125)
+    error = np.abs(got.astype(np.float64) - want) / np.ldexp(1.0, exponent - 24)
+    same = (got == rounded) | (np.isnan(got) & np.isnan(want))
+    return np.where(np.isfinite(rounded), np.where(np.isfinite(got), error, np.inf), np.where(same, 0.0, np.inf))
+
+
+def _elu(x: Any) -> Any:
+    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "Exp": (np.exp, 1.1),
+    "Log": (np.log, 1.0),
+    "Sin": (np.sin, 0.51),
+    "Cos": (np.cos, 0.51),
+    "Tanh": (np.tanh, 1.5),
+    "Sigmoid": (special.expit, 2.0),
+    "Erf": (special.erf, 1.2),
+    "Softplus": (lambda x: np.logaddexp(0, x), 2.0),
+    "Elu": (_elu, 1.2),
+    "Sqrt": (np.sqrt, 0.5),
+    "Rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
+    "Reciprocal": (np.reciprocal, 0.5),
+    "Floor": (np.floor, 0.0),
+    "Ceil": (np.ceil, 0.0),
+    "Round": (np.rint, 0.0),
+}
+
+
+@needs_library
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_within_ulps_of_float64(name: str) -> None:
+    exact, limit = FUNCTIONS[name]
+    x = spread()
+    with np.errstate(all="ignore"):
+        error = ulps(native(name, x), exact(x.astype(np.float64)))
+    worst = int(np.argmax(error))
+    assert error[worst] <= limit, f"{error[worst]:.2f} ulp at {x[worst]!r}"
+
+
+@needs_library
+def test_pow_is_nearly_correctly_rounded() -> None:
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.uniform(-80, 80, 500_000)).astype(np.float32)
+    y = rng.normal(size=x.size).astype(np.float32) * rng.choice(np.array([0.1, 1, 30], np.float32), x.size)
+    with np.errstate(all="ignore"):
+        assert np.max(ulps(native("Pow", x, y), np.power(x.astype(np.float64), y.astype(np.float64)))) <= 0.51
+
+
+@needs_library
+def test_pow_at_special_values() -> None:
+    special_values = [
+        0.0,
+        -0.0,
+        1,
+        -1,
+        2,
+        -2,
+        3,
+        -3,
+        0.5,
+        -0.5,
+        2.5,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-40,
+        -1e-40,
+        3e38,
+        -3e38,
+    ]
+    v = np.array([*special_values, 8388609, -8388609, 16777216, 16777218], np.float32)
+    x, y = np.meshgrid(v, v)
+    got = native("Pow", x, y)
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(got, want)
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])
+
+
+@needs_library
+@pytest.mark.parametrize("name", ["Relu", "Relu6", "Floor", "Ceil", "Round", "Sin", "Tanh", "Erf", "Sign", "Sqrt"])
+def test_nan_passes_and_minus_zero_stays(name: str) -> None:
+    got = native(name, np.array([np.nan, -np.nan, -0.0, 0.0], np.float32))
+    assert np.isnan(got[:2]).all()
+    assert list(np.signbit(got[2:])) == [True, False] and not got[2:].any()
+
+
+@needs_library
+def test_every_nan_stays_nan() -> None:
+    """Whatever its sign and payload: bit tricks on the exponent must not turn one into a number."""
+    payload = np.arange(1, 1 << 22, 4093, dtype=np.uint32)
+    x = np.concatenate([payload | 0x7F800000, payload | 0xFFC00000]).view(np.float32)
+    for name in FUNCTIONS:
+        assert np.isnan(native(name, x)).all(), name
+
+
+def _bits_program(tmp_path: Path, compiler: str, isa: str, *flags: str) -> Path:
+    program = tmp_path / f"bits_{compiler}_{isa}"
+    sources = [str(ROOT / "tests" / "ops" / "vmath_bits.cc"), str(NATIVE / "isa" / f"{isa}_pointwise.cc")]
+    options = ["-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-DRILLET_TRAINING", f"-DRILLET_ISA={isa}"]
+    subprocess.run([compiler, *options, *flags, f"-I{NATIVE}", *sources, "-o", str(program)], check=True)
+    return program
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="crosses from x86 to ARM")
+@pytest.mark.skipif(not (shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-aarch64") and shutil.which("g++")),
+                    reason="needs g++, aarch64-linux-gnu-g++ and qemu-aarch64")  # fmt: skip
+def test_same_bits_on_arm(tmp_path: Path) -> None:
+    here = _bits_program(tmp_path, "g++", "avx2", "-mavx2", "-mfma")
+    there = _bits_program(tmp_path, "aarch64-linux-gnu-g++", "neon")
+    qemu = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", "cortex-a72"]
+    here_bits = subprocess.run([str(here)], check=True, capture_output=True, text=True).stdout.splitlines()
+    there_bits = subprocess.run([*qemu, str(there)], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert len(here_bits) > 60
+    assert there_bits == here_bits
