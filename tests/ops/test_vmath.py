@@ -19,6 +19,7 @@ from rillet.shared_ops.registry import get_op
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "shared_ops" / "native"
+CROSS_TOOLS = ("g++", "aarch64-linux-gnu-g++", "qemu-aarch64")
 needs_library = pytest.mark.skipif(not is_available(), reason="the native library is not built")
 
 
@@ -34,8 +35,10 @@ def spread(stride: int = 997) -> Any:
 
 
 def ulps(got: Any, want: Any) -> Any:
-    """Errors in units of the last place of `want` rounded to float32; denormals count in their own unit. Where `want` is
-    NaN or rounds to infinity, 0 if `got` says the same, else infinity."""
+    """Errors in units of the last place of `want` rounded to float32; denormals count in their own unit.
+
+    Where `want` is NaN or rounds to infinity: 0 if `got` says the same, else infinity.
+    """
     with np.errstate(over="ignore"):
         rounded = want.astype(np.float32)
     exponent = np.maximum(np.frexp(np.abs(np.where(np.isfinite(rounded), want, 1.0)))[1], -125)
@@ -145,8 +148,7 @@ def _bits_program(tmp_path: Path, compiler: str, isa: str, *flags: str) -> Path:
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="crosses from x86 to ARM")
-@pytest.mark.skipif(not (shutil.which("aarch64-linux-gnu-g++") and shutil.which("qemu-aarch64") and shutil.which("g++")),
-                    reason="needs g++, aarch64-linux-gnu-g++ and qemu-aarch64")  # fmt: skip
+@pytest.mark.skipif(not all(map(shutil.which, CROSS_TOOLS)), reason=f"needs {', '.join(CROSS_TOOLS)}")
 def test_same_bits_on_arm(tmp_path: Path) -> None:
     here = _bits_program(tmp_path, "g++", "avx2", "-mavx2", "-mfma")
     there = _bits_program(tmp_path, "aarch64-linux-gnu-g++", "neon")
