@@ -47,6 +47,7 @@ Result VerifyHeader(const uint8_t* bytes, size_t size, size_t* structure) {
 // Sections stand in order, apart from each other, and leave kSectionAlignment readable bytes after the last one.
 Result VerifySections(const uint8_t* bytes, size_t size, size_t structure, const format::Model& model) {
   if (!model.sections()) return {};
+  if (!IsAligned(model.sections())) return Refuse(RILLET_MALFORMED, "the list of sections is not aligned");
   uint64_t free_from = kHeaderSize + PadUp(structure);
   for (uint32_t i = 0; i < model.sections()->size(); ++i) {
     const format::Section& s = *model.sections()->Get(i);

@@ -17,6 +17,12 @@ constexpr int64_t kMaxBytes = int64_t{1} << 40;  // of one tensor
 // check.
 Result Verify(const uint8_t* bytes, size_t size, const format::Model** model);
 
+// Whether a list of eight-byte numbers lies where such numbers may; FlatBuffers' own verifier checks the list's start only.
+template <class T>
+bool IsAligned(const flatbuffers::Vector<T>* v) {
+  return !v || reinterpret_cast<uintptr_t>(v->Data()) % 8 == 0;
+}
+
 // The part of Verify that looks into one program. Every list of numbers counts against `numbers`: no real file names
 // the same long list again and again, so the time is bounded by the size of the file.
 Result VerifyProgram(const format::Model& model, const format::Program& program, int64_t* numbers);

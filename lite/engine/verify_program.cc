@@ -53,13 +53,14 @@ Result VerifyQuant(const format::Tensor& t) {
 Result VerifyTensor(const format::Model& model, const format::Tensor& t) {
   if (t.dtype() > format::DType_Bool) return BadTensor(t, "unknown dtype");
   if (t.kind() > format::Kind_Variable) return BadTensor(t, "unknown kind");
+  if (!IsAligned(t.shape())) return Refuse(RILLET_MALFORMED, "a shape is not aligned");
   const uint32_t rank = t.shape() ? t.shape()->size() : 0;
   if (rank > kMaxRank) return BadTensor(t, "more than 8 dimensions");
   if (t.dims() && t.dims()->size() != rank) return BadTensor(t, "names of dimensions do not match the shape");
   bool known = true;
   for (uint32_t i = 0; i < rank; ++i) {
     const int64_t d = t.shape()->Get(i);
-    if (d < -1) return BadTensor(t, "negative dimension");
+    if (d < -1 || d > kMaxBytes) return BadTensor(t, "impossible dimension");
     known &= d >= 0;
   }
   uint64_t bytes = 0;
@@ -83,6 +84,14 @@ Result BadOperation(rillet_status status, const format::Operation& o, const char
   return Refuse(status, "[%.60s at '%.120s'] %s (%d)", o.op()->c_str(), o.name() ? o.name()->c_str() : "", what, index);
 }
 
+// Lists are sizes, positions and axes: 31 bits, so that kernels may multiply two of them, or "to the end" as slices say it.
+bool IsPlausible(const flatbuffers::Vector<int64_t>* ints) {
+  if (!ints) return true;
+  for (int64_t v : *ints)
+    if (v != INT64_MAX && v != INT64_MIN && (v > INT32_MAX || v < -int64_t{INT32_MAX})) return false;
+  return true;
+}
+
 Result VerifyAttrs(const format::Model& model, const format::Operation& o) {
   if (!o.attrs()) return {};
   for (uint32_t i = 0; i < o.attrs()->size(); ++i) {
@@ -90,6 +99,9 @@ Result VerifyAttrs(const format::Model& model, const format::Operation& o) {
     const int index = static_cast<int>(i);
     if (a.kind() > format::AttrKind_Program)
       return BadOperation(RILLET_MALFORMED, o, "unknown kind of attribute", index);
+    if (!IsAligned(a.ints()) || !IsAligned(a.floats()))
+      return BadOperation(RILLET_MALFORMED, o, "attribute is not aligned", index);
+    if (!IsPlausible(a.ints())) return BadOperation(RILLET_BAD_OPERATION, o, "attribute holds a number beyond 31 bits", index);
     if (a.kind() == format::AttrKind_String && !a.s())
       return BadOperation(RILLET_MALFORMED, o, "attribute without text", index);
     if (a.kind() == format::AttrKind_Program && (a.i() < 0 || a.i() >= model.programs()->size()))
@@ -136,12 +148,18 @@ int64_t Length(const flatbuffers::Vector<T>* v) {
   return v ? v->size() : 0;
 }
 
+int64_t CountNumbers(const format::Operation& o) {
+  int64_t n = Length(o.inputs()) + Length(o.outputs()) + Length(o.attrs());
+  for (uint32_t i = 0; o.attrs() && i < o.attrs()->size(); ++i) n += Length(o.attrs()->Get(i)->ints());
+  return n;
+}
+
 // Of every list that is walked: operands, scales, attributes.
 int64_t CountNumbers(const format::Program& p) {
   int64_t n = Length(p.inputs()) + Length(p.outputs());
   for (const format::Tensor* t : *p.tensors()) n += t->quant() ? Length(t->quant()->scale()) : 0;
   for (const format::Operation* o : *p.operations())
-    n += Length(o->inputs()) + Length(o->outputs()) + Length(o->attrs());
+    n += CountNumbers(*o);
   return n;
 }
 

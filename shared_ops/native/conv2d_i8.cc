@@ -69,7 +69,7 @@ Status PrepareConv2D(Prepare& ctx) {
   if (Status s = ReadQuant(ctx, x, "input 0", &quant); s != Status::kOk) return s;
   const int64_t groups = ctx.Int("groups");
   if (ctx.status() != Status::kOk) return ctx.status();
-  if (groups < 1 || w.dims[2] < 1 || w.dims[2] > x.dims[3] || groups * w.dims[2] != x.dims[3] || w.dims[3] % groups)
+  if (groups < 1 || groups > x.dims[3] || groups * w.dims[2] != x.dims[3] || w.dims[3] % groups)
     return ctx.Fail("filter takes %lld channels in %lld groups, image has %lld", static_cast<long long>(w.dims[2]),
                     static_cast<long long>(groups), static_cast<long long>(x.dims[3]));
   State* state = ctx.NewState<State>();
