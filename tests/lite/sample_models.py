@@ -24,7 +24,7 @@ def weights(*shape: int, seed: int = 0) -> Any:
 
 
 def float_model(batch: Any = 2) -> Program:
-    """Image to class scores: convolution, depthwise, pool, residual, a reshape by arithmetic on shapes, dense, softmax."""
+    """Image to class scores: convolutions, residual, pool, a reshape by arithmetic on shapes, dense, softmax."""
     p = Program(metadata={"labels": '["cat", "dog", "eel", "fox"]'})
     x = p.add_input("image", TensorType(F32, (batch, 6, 6, 3)))
     w = p.add_constant("conv/w", weights(3, 3, 3, 8))
