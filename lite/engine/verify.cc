@@ -44,11 +44,20 @@ Result VerifyHeader(const uint8_t* bytes, size_t size, size_t* structure) {
   return {};
 }
 
+// So that a change of any byte of a file is noticed.
+Result VerifyPadding(const uint8_t* bytes, uint64_t from, uint64_t to) {
+  for (uint64_t i = from; i < to; ++i)
+    if (bytes[i])
+      return Refuse(RILLET_BAD_CHECKSUM, "byte %llu, which is padding, is not zero",
+                    static_cast<unsigned long long>(i));
+  return {};
+}
+
 // Sections stand in order, apart from each other, and leave kSectionAlignment readable bytes after the last one.
 Result VerifySections(const uint8_t* bytes, size_t size, size_t structure, const format::Model& model) {
-  if (!model.sections()) return {};
+  uint64_t free_from = kHeaderSize + structure;
+  if (!model.sections()) return VerifyPadding(bytes, free_from, size);
   if (!IsAligned(model.sections())) return Refuse(RILLET_MALFORMED, "the list of sections is not aligned");
-  uint64_t free_from = kHeaderSize + PadUp(structure);
   for (uint32_t i = 0; i < model.sections()->size(); ++i) {
     const format::Section& s = *model.sections()->Get(i);
     const bool inside =
@@ -56,11 +65,12 @@ Result VerifySections(const uint8_t* bytes, size_t size, size_t structure, const
     if (s.offset() % kSectionAlignment || s.offset() < free_from || !inside)
       return Refuse(RILLET_BAD_REFERENCE, "section %u lies at %llu with %llu bytes, in a file of %zu bytes", i,
                     static_cast<unsigned long long>(s.offset()), static_cast<unsigned long long>(s.size()), size);
+    RILLET_TRY(VerifyPadding(bytes, free_from, s.offset()));
     free_from = s.offset() + s.size();
     if (Crc32(bytes + s.offset(), s.size()) != s.crc32())
       return Refuse(RILLET_BAD_CHECKSUM, "section %u does not match its checksum. Copy the file again", i);
   }
-  return {};
+  return VerifyPadding(bytes, free_from, size);
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ constexpr int64_t kMaxBytes = int64_t{1} << 40;  // of one tensor
 // check.
 Result Verify(const uint8_t* bytes, size_t size, const format::Model** model);
 
-// Whether a list of eight-byte numbers lies where such numbers may; FlatBuffers' own verifier checks the list's start only.
+// Whether a list of eight-byte numbers lies where such numbers may; FlatBuffers' own verifier checks the list's start
+// only.
 template <class T>
 bool IsAligned(const flatbuffers::Vector<T>* v) {
   return !v || reinterpret_cast<uintptr_t>(v->Data()) % 8 == 0;

@@ -84,7 +84,8 @@ Result BadOperation(rillet_status status, const format::Operation& o, const char
   return Refuse(status, "[%.60s at '%.120s'] %s (%d)", o.op()->c_str(), o.name() ? o.name()->c_str() : "", what, index);
 }
 
-// Lists are sizes, positions and axes: 31 bits, so that kernels may multiply two of them, or "to the end" as slices say it.
+// Lists are sizes, positions and axes: 31 bits, so that kernels may multiply two of them, or "to the end" as slices say
+// it.
 bool IsPlausible(const flatbuffers::Vector<int64_t>* ints) {
   if (!ints) return true;
   for (int64_t v : *ints)
@@ -101,7 +102,8 @@ Result VerifyAttrs(const format::Model& model, const format::Operation& o) {
       return BadOperation(RILLET_MALFORMED, o, "unknown kind of attribute", index);
     if (!IsAligned(a.ints()) || !IsAligned(a.floats()))
       return BadOperation(RILLET_MALFORMED, o, "attribute is not aligned", index);
-    if (!IsPlausible(a.ints())) return BadOperation(RILLET_BAD_OPERATION, o, "attribute holds a number beyond 31 bits", index);
+    if (!IsPlausible(a.ints()))
+      return BadOperation(RILLET_BAD_OPERATION, o, "attribute holds a number beyond 31 bits", index);
     if (a.kind() == format::AttrKind_String && !a.s())
       return BadOperation(RILLET_MALFORMED, o, "attribute without text", index);
     if (a.kind() == format::AttrKind_Program && (a.i() < 0 || a.i() >= model.programs()->size()))
@@ -158,8 +160,7 @@ int64_t CountNumbers(const format::Operation& o) {
 int64_t CountNumbers(const format::Program& p) {
   int64_t n = Length(p.inputs()) + Length(p.outputs());
   for (const format::Tensor* t : *p.tensors()) n += t->quant() ? Length(t->quant()->scale()) : 0;
-  for (const format::Operation* o : *p.operations())
-    n += CountNumbers(*o);
+  for (const format::Operation* o : *p.operations()) n += CountNumbers(*o);
   return n;
 }
 

@@ -78,7 +78,8 @@ class _File:
         self.data = data
         self.structure = self._check_header()
         # A table takes eight bytes at least: more tables than that are one table named again and again.
-        self.tables_left = len(self.structure) // 8 + 8
+        # Operations and their attributes are looked at twice.
+        self.tables_left = 2 * (len(self.structure) // 8 + 8)
         self.numbers_left = len(self.structure) // 4
         _refuse(self.structure[4:8] != IDENTIFIER, Status.MALFORMED, "the structure is not of type RLT1")
         self.model = fbs.Model.GetRootAs(self.structure, 0)
@@ -117,22 +118,37 @@ class _File:
         self._read_sections()
         count = model.ProgramsLength()
         _refuse(count == 0, Status.MALFORMED, "the file holds no program")
-        programs = [_ProgramReader(self, self.table(model, "Programs", i), i, count).read() for i in range(count)]
+        tables = [self.table(model, "Programs", i) for i in range(count)]
+        for i, program in enumerate(tables):
+            self._check_calls(program, i, count)
+        programs = [_ProgramReader(self, program).read() for program in tables]
         pairs = [self.table(model, "Metadata", i) for i in range(model.MetadataLength())]
         metadata = {_text(p.Key()): _text(p.Value()) for p in pairs}
         programs[0].metadata = dict(metadata)
         return ModelFile(programs, metadata, _text(model.QuantProfile()))
 
+    def _check_calls(self, program: Any, index: int, count: int) -> None:
+        """Programs call only programs that stand after them: so there is no circle."""
+        for o in (self.table(program, "Operations", i) for i in range(program.OperationsLength())):
+            for a in (self.table(o, "Attrs", i) for i in range(o.AttrsLength())):
+                bad = a.Kind() == fbs.AttrKind.Program and not index < a.I() < count
+                _refuse(bad, Status.BAD_REFERENCE, f"program {index} calls program {a.I()} of {count}")
+
     def _read_sections(self) -> None:
-        free, size = HEADER.size + padded(len(self.structure)), len(self.data)
+        free, size = HEADER.size + len(self.structure), len(self.data)
         for i in range(self.model.SectionsLength()):
             s = self.model.Sections(i)
             begin, length = s.Offset(), s.Size()
             bad = begin % ALIGNMENT or begin < free or begin + length + ALIGNMENT > size
             _refuse(bool(bad), Status.BAD_REFERENCE, f"section {i} lies at {begin} with {length} bytes of {size}")
+            self._check_padding(free, begin)
             free, data = begin + length, self.data[begin : begin + length]
             _refuse(zlib.crc32(data.data) != s.Crc32(), Status.BAD_CHECKSUM, f"section {i} is damaged")
             self.sections.append(data)
+        self._check_padding(free, size)
+
+    def _check_padding(self, begin: int, end: int) -> None:
+        _refuse(bool(self.data[begin:end].any()), Status.BAD_CHECKSUM, f"padding between {begin} and {end} is not zero")
 
 
 def _text(raw: bytes | None) -> str:
@@ -140,8 +156,8 @@ def _text(raw: bytes | None) -> str:
 
 
 class _ProgramReader:
-    def __init__(self, file: _File, table: Any, index: int, count: int) -> None:
-        self.file, self.t, self.index, self.count = file, table, index, count
+    def __init__(self, file: _File, table: Any) -> None:
+        self.file, self.t = file, table
 
     def read(self) -> Program:
         t = self.t
@@ -249,5 +265,4 @@ class _ProgramReader:
         if kind == fbs.AttrKind.Floats:
             return name, nest(self.file.numbers(a, "Floats"), op.attr_types.get(name))
         _refuse(kind != fbs.AttrKind.Program, Status.MALFORMED, f"attribute {name!r} of unknown kind {kind}")
-        _refuse(not self.index < a.I() < self.count, Status.BAD_REFERENCE, f"attribute {name!r}: program {a.I()}")
         return name, a.I()
