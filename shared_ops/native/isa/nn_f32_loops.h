@@ -1,6 +1,7 @@
 // The table of nn_f32.h for one instruction set.
 #pragma once
 #include "nn_norm.h"
+#include "nn_random.h"
 
 namespace rillet {
 namespace RILLET_ISA {
@@ -46,6 +47,7 @@ const NnF32 kNnF32 = {
     ColumnGradRows,
     MaxTaps,
     MeanTaps,
+    NormalPairs,
 };
 
 }  // namespace RILLET_ISA

@@ -77,8 +77,8 @@ LOG_SUM_EXP = define_op(
     Args: x: float. axes, keepdims: as for `sum`. Raises: OpError for an axis out of range or named twice.
 
     Example:
-        >>> log_sum_exp(np.array([1000.0, 1000.0], np.float32))
-        array(1000.6931, dtype=float32)
+        >>> log_sum_exp(np.array([-np.inf, 3.0], np.float32))
+        array(3., dtype=float32)
     """,
     )
 )
