@@ -23,31 +23,31 @@ Status PrepareSelect(Prepare& ctx) {
   return PrepareBroadcast(ctx, ctx.in(1).dtype, &state->plan);
 }
 
+// One row; each operand advances along it or stands still.
+template <class T, bool c_moves, bool a_moves, bool b_moves>
+void SelectRow(const uint8_t* c, const T* a, const T* b, T* y, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const T p = a[a_moves ? i : 0], q = b[b_moves ? i : 0];
+    y[i] = c[c_moves ? i : 0] ? p : q;
+  }
+}
+
 template <class T>
 void SelectAll(const Run& run) {
+  using Row = void (*)(const uint8_t*, const T*, const T*, T*, int64_t);
+  static constexpr Row kRows[8] = {SelectRow<T, false, false, false>, SelectRow<T, false, false, true>,
+                                   SelectRow<T, false, true, false>,  SelectRow<T, false, true, true>,
+                                   SelectRow<T, true, false, false>,  SelectRow<T, true, false, true>,
+                                   SelectRow<T, true, true, false>,   SelectRow<T, true, true, true>};
   const auto& plan = run.state<SelectState>().plan;
+  const Row row = kRows[plan.Varies(0) * 4 + plan.Varies(1) * 2 + plan.Varies(2)];
   const auto* condition = run.in(0).as<uint8_t>();
   const T *a = run.in(1).as<T>(), *b = run.in(2).as<T>();
   T* y = run.out(0).as<T>();
-  const int64_t c_step = plan.Varies(0), a_step = plan.Varies(1), b_step = plan.Varies(2);
   run.ParallelFor(plan.size, 8192, [&](int64_t begin, int64_t end, int) {
-    ForRows(plan, begin, end, [&](int64_t at, const int64_t (&from)[3], int64_t count) {
-      const uint8_t* c = condition + from[0];
-      const T *left = a + from[1], *right = b + from[2];
-      T* to = y + at;
-      if (c_step & a_step & b_step) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) {
-          const T p = left[i], q = right[i];
-          to[i] = c[i] ? p : q;
-        }
-      } else {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) {
-          const T p = left[i * a_step], q = right[i * b_step];
-          to[i] = c[i * c_step] ? p : q;
-        }
-      }
+    ForRows(plan, begin, end, [&](int64_t at, const int64_t(&from)[3], int64_t count) {
+      row(condition + from[0], a + from[1], b + from[2], y + at, count);
     });
   });
 }
