@@ -50,7 +50,8 @@ def calibrate(
     """
     feeds = check_samples(program, samples)
     count = next(iter(feeds.values())).shape[0]
-    size = _fixed_batch(program) or min(batch_size, count)
+    fixed = _fixed_batch(program)
+    size = fixed or min(batch_size, count)
     if count < size:
         raise CalibrationError(describe("calibration samples", count, f"at least {size}, the model's batch"))
     run = run or (lambda batch: run_reference(program, batch, keep=True))
@@ -59,13 +60,16 @@ def calibrate(
         for n, v in program.values.items()
         if v.type.is_float and v.constant is None
     }
-    for start, batch in batches(feeds, count, size):
+    for start, batch in batches(feeds, count - count % size if fixed else count, size):
         for name, value in run(batch).items():
             if name in watches:
                 watches[name].update(np.asarray(value), start)
     ranges = {n: r for n, w in watches.items() if (r := w.range()) is not None}
-    findings = tuple(f for w in watches.values() for f in w.findings())
-    return Calibration(ranges, count - count % size, findings)
+    findings = [f for w in watches.values() for f in w.findings()]
+    unused = count % size if fixed else 0
+    if unused:
+        findings.append(f"the last {unused} of {count} samples were not used: the model takes {size} at a time")
+    return Calibration(ranges, count - unused, tuple(findings))
 
 
 def check_samples(program: Program, samples: Samples) -> dict[str, Array]:
@@ -106,8 +110,8 @@ def _fixed_batch(program: Program) -> int | None:
 
 
 def batches(feeds: Mapping[str, Array], count: int, size: int) -> Iterator[tuple[int, dict[str, Array]]]:
-    """(first sample, feeds) of each whole batch, with a progress bar on a terminal."""
+    """(first sample, feeds) of each batch of the first `count` samples, with a progress bar on a terminal."""
     console = Console(stderr=True)
-    starts = range(0, count - size + 1, size)
+    starts = range(0, count, size)
     for start in track(starts, "calibrating", console=console, transient=True, disable=not sys.stderr.isatty()):
-        yield start, {n: np.ascontiguousarray(x[start : start + size]) for n, x in feeds.items()}
+        yield start, {n: np.ascontiguousarray(x[start : min(start + size, count)]) for n, x in feeds.items()}
