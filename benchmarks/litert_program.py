@@ -1,4 +1,4 @@
-"""Writes a Program (of a network in networks.py, float or int8) as a .tflite file, so that LiteRT runs the same weights."""
+"""Writes a Program of networks.py, float or int8, as a .tflite file: LiteRT then runs the same weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Converter:
     def convert(self) -> bytes:
         for name in self.program.inputs:
             value = self.program.values[name]
-            self.refs[name] = self.model.input(value.type.shape, value.type.dtype, quant_of(value))  
+            self.refs[name] = self.model.input(value.type.shape, value.type.dtype, quant_of(value))
         for a in self.program:
             self.refs[a.outputs[0]] = getattr(self, a.op.name)(a, self.program.output_values(a)[0])
         return self.model.bytes(*(self.refs[n] for n in self.program.outputs))
@@ -62,7 +62,7 @@ class Converter:
 
     def Mean(self, a: Application, y: Value) -> Ref:
         kept = self.model.mean(self.x(a), a.attrs.axes, quant_of(y))
-        return self.model.reshape(kept, y.type.shape)  
+        return self.model.reshape(kept, y.type.shape)
 
     def Softmax(self, a: Application, y: Value) -> Ref:
         return self.model.softmax(self.x(a))

@@ -2,8 +2,8 @@
 
     python benchmarks/mobilenet_v2.py [--threads 1] [--rounds 15] [--json out.json]
 
-Both get the float picture and give float probabilities (the int8 files quantize at their inputs themselves). The share of
-output bytes of the int8 networks that differ is printed too.
+Both get the float picture and give float probabilities (the int8 files quantize at their inputs themselves). How far
+the two outputs lie apart is printed too.
 """
 
 from __future__ import annotations
@@ -88,10 +88,11 @@ def main() -> None:
     files = models(HERE.parents[1] / "build" / "benchmarks")
     report: dict[str, Any] = {"benchmark": "mobilenet_v2", "threads": args.threads}
     for kind in ("float", "int8"):
+        command = [sys.executable, str(HERE), "--threads", str(args.threads), "--worker"]
         contestants = [
-            Contestant(name, (sys.executable, str(HERE), "--threads", str(args.threads), "--worker", str(files[f"{kind}.{s}"])))
-            for name, s in (("rillet", "rlt"), ("litert", "tflite"))
-        ]  # fmt: skip
+            Contestant(name, [*command, str(files[f"{kind}.{suffix}"])])
+            for name, suffix in (("rillet", "rlt"), ("litert", "tflite"))
+        ]
         us = compete(contestants, args.rounds)
         ratio = {k: us["rillet"][k] / us["litert"][k] for k in ("p10", "median")}
         report[kind] = {"us": us, "ratio rillet/litert": ratio, "outputs": difference(files, kind)}
