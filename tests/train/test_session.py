@@ -7,7 +7,17 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from rillet.train import Graph, GraphError, Session, Variable, control_dependencies, group, ops, placeholder
+from rillet.train import (
+    Graph,
+    GraphError,
+    Session,
+    Variable,
+    control_dependencies,
+    group,
+    initializers,
+    ops,
+    placeholder,
+)
 
 ONES = np.ones((2, 3), np.float32)
 
@@ -136,3 +146,37 @@ def test_step_counts_the_runs_that_update() -> None:
         assert session.step == 0 and session.run(graph.step) == 0
         session.run(update)
         assert session.step == 1 and session.run(graph.step) == 1
+
+
+def test_a_graph_that_grows_in_the_loop_is_noticed_once() -> None:
+    with Graph().as_default():
+        x = placeholder((2, 3))
+        session = Session()
+        with pytest.warns(UserWarning, match=r"last by \[Sum at 'sum_\d+' \(test_session.py:\d+\)\]") as caught:
+            for _ in range(30):
+                session.run(ops.sum(x), {x: ONES})
+    assert len(caught) == 1
+
+
+def test_variables_start_from_their_own_name_only() -> None:
+    """Made first or last, among others or alone: the same value; another seed: another value."""
+
+    def value(seed: int, *others: str) -> bytes:
+        with Graph(seed).as_default() as graph:
+            for name in others:
+                Variable(initializers.uniform(), (4,), name=name)
+            v = Variable(initializers.uniform(), (4,), name="v")
+            session = Session(graph)
+            session.initialize()
+            return session.get(v).tobytes()
+
+    assert value(1) == value(1, "a", "b") != value(2)
+
+
+def test_eager_calls_give_the_bits_of_the_graph() -> None:
+    at = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    with Graph().as_default():
+        x = placeholder((7, 5))
+        y = ops.softmax(ops.tanh(x) * ops.exp(x))
+        in_graph = Session().run(y, {x: at})
+    assert ops.softmax(ops.mul(ops.tanh(at), ops.exp(at))).tobytes() == in_graph.tobytes()

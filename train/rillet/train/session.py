@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,8 @@ from rillet.train.tensor import VARIABLE, Operation, Tensor
 from rillet.train.variables import Variable
 
 _ALIGNMENT = 64
+_SIGNATURES = 64  # how many planned runs are kept; the oldest goes
+_GROWTH = 10  # how often a graph may grow between runs before the user hears of it
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -53,6 +56,7 @@ class Session:
         self.variable_version = 0  # rises with every change of a variable
         self._buffers: dict[Tensor, Array] = {}
         self._executables: dict[Any, Executable] = {}
+        self._size, self._grown = 0, 0  # operations at the last planning, and how often there were more since
         self._predictors: dict[Any, Predictor] = {}
         self._lock = threading.RLock()
 
@@ -154,13 +158,30 @@ class Session:
         return list(self._executables.values())
 
     def _compile(self, flat: list[Operation | Tensor], feeds: dict[Tensor, Array]) -> Executable:
+        self._watch_growth()
         types = {t: TensorType(a.dtype, a.shape) for t, a in feeds.items()}
         for operation in prune(flat, types):
             if operation.kind == VARIABLE and operation.outputs[0] not in self._buffers:
                 raise GraphError(_uninitialized(operation.name, operation.source))
         executable = Executable(flat, types, self._buffers, self.threads)
+        while len(self._executables) >= _SIGNATURES:
+            self._executables.pop(next(iter(self._executables)))
         self.compilations += 1
         return executable
+
+    def _watch_growth(self) -> None:
+        """Warns, once, of operations that are made in the loop that runs them."""
+        operations = self.graph.operations
+        self._grown += len(operations) > self._size
+        self._size = len(operations)
+        if self._grown == _GROWTH:
+            self._grown += 1  # said
+            last = operations[-1]
+            warnings.warn(
+                f"the graph has grown before {_GROWTH} runs, last by [{last.kind} at {last.name!r} ({last.source})]: "
+                "every such run is planned anew. Build the graph before the loop.",
+                stacklevel=4,
+            )
 
     def _flatten(self, fetches: Any, flat: list[Operation | Tensor]) -> Callable[[Any], Any]:
         """Appends the tensors and operations of a structure; returns what puts their values back into it."""

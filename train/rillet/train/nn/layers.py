@@ -63,11 +63,26 @@ def dense(
     name: str = "dense",
 ) -> Tensor:
     """x @ kernel + bias, then the activation. x: [..., n] -> [..., units]."""
-    graph = x.graph
+    graph, width = x.graph, _channels(x, "dense")
     with graph.name_scope(name):
-        kernel = Variable(initializer, (_channels(x, "dense"), units), name="kernel", dtype=x.dtype, graph=graph)
-        y = graph.emit("MatMul" if x.ndim == 2 else "BatchMatMul", x, kernel)
-        return activate(_biased(y, units) if use_bias else y, activation)
+        kernel = Variable(initializer, (width, units), name="kernel", dtype=x.dtype, graph=graph)
+        # One product of matrices for all leading axes: its gradients are products too, and export can fuse the bias.
+        y = graph.emit("MatMul", x if x.ndim == 2 else graph.emit("Reshape", x, np.array([-1, width])), kernel)
+        y = activate(_biased(y, units) if use_bias else y, activation)
+        return y if x.ndim == 2 else _with_leading_axes(y, x)
+
+
+def _with_leading_axes(y: Tensor, like: Tensor) -> Tensor:
+    """[product, units] -> [..., units] with the leading axes of `like`, of which one may be unknown."""
+    leading = [d if isinstance(d, int) else -1 for d in like.shape[:-1]]
+    shape: Any = np.array([*leading, y.shape[-1]], np.int64)
+    if leading.count(-1) > 1:
+        emit = y.graph.emit
+        known = emit("Slice", emit("Shape", like), begin=(0,), size=(like.ndim - 1,))
+        units = np.array([y.shape[-1]], known.dtype)
+        shape = emit("Concat", known, units, axis=0)
+    result: Tensor = y.graph.emit("Reshape", y, shape)
+    return result
 
 
 def _biased(y: Tensor, channels: int) -> Tensor:
