@@ -33,8 +33,8 @@ def infer(attrs: UnsortedSegmentSumAttrs, data: TensorType, segment_ids: TensorT
 
 
 def reference(xp: Any, attrs: UnsortedSegmentSumAttrs, data: Any, segment_ids: Any) -> Any:
+    check_indices("UnsortedSegmentSum", xp.maximum(segment_ids, 0), max(attrs.num_segments, 1))
     ids = segment_ids.reshape(-1)
-    check_indices("UnsortedSegmentSum", xp.maximum(ids, 0), max(attrs.num_segments, 1))
     rest = data.shape[segment_ids.ndim :]
     rows = data.reshape(ids.size, math.prod(rest))
     total = xp.zeros((attrs.num_segments, rows.shape[1]), data.dtype)
