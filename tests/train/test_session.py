@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -180,3 +181,22 @@ def test_eager_calls_give_the_bits_of_the_graph() -> None:
         y = ops.softmax(ops.tanh(x) * ops.exp(x))
         in_graph = Session().run(y, {x: at})
     assert ops.softmax(ops.mul(ops.tanh(at), ops.exp(at))).tobytes() == in_graph.tobytes()
+
+
+def test_many_threads_may_run_one_session() -> None:
+    """Each caller gets the function of its own feed, and no update is lost."""
+    with Graph().as_default():
+        x = placeholder((None, 3))
+        total = ops.sum(ops.square(x), axes=(0, 1))
+        count = Variable(np.zeros((), np.float32), name="count")
+        both = [total, count.assign_add(1.0)]
+        session = Session()
+        session.initialize()
+
+        def caller(k: int) -> bool:
+            feeds = {x: np.full((1 + k % 2, 3), k, np.float32)}
+            return all(session.run(both, feeds)[0] == k * k * 3 * (1 + k % 2) for _ in range(50))
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(caller, range(8)))
+        assert session.get(count) == 400 == session.step
