@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rillet.lite.library import is_available
+from rillet.lite.single import has_kernel
 from rillet.quant.calibrate import Calibration
 from rillet.quant.observers import Range
 from rillet.quant.parameters import activation_params
 from rillet.quant.weights import multiplier_refusal
-from rillet.shared_ops.int8 import Accumulate, AddSub, SameScale
+from rillet.shared_ops.int8 import Accumulate, AddSub, Lookup, SameScale
 from rillet.shared_ops.program import Application, Program
 from rillet.shared_ops.types import Array, QuantParams
 
@@ -72,6 +74,8 @@ def _refusal(program: Program, a: Application, calibration: Calibration) -> str:
     family = a.op.quantize
     if family is None:
         return f"{a.op.name} has no int8 family"
+    if not isinstance(family, Lookup) and is_available() and not has_kernel(a.op, np.dtype(np.int8)):
+        return f"this library has no int8 kernel of {a.op.name}"
     if any(program.values[n].type.dtype != np.float32 for n in floats):
         return f"works on {program.values[floats[0]].type.dtype}, int8 comes from float32"
     if not float_inputs(program, a) or a.inputs[0] not in floats:

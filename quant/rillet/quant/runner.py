@@ -33,6 +33,11 @@ def run_engine(program: Program, threads: int = 1) -> RunAll | None:
             raise
         _log.warning("running by the references, slowly: %s", error)
         return None
+    return run_context(context)
+
+
+def run_context(context: Context) -> RunAll:
+    """The same for a context, whose values are all kept from now on."""
     context.keep_all()
     names = [info.name for info in context.inputs]
 
