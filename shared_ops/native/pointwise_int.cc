@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernel.h"
+#include "requantize.h"
 #include "typed_rows.h"
 
 namespace rillet {
@@ -159,6 +160,16 @@ Status RunInts(const Run& run) {
   return Status::kOk;
 }
 
+// Values of one scale compare as they are stored.
+Status PrepareSameScale(Prepare& ctx) {
+  const Status status = PrepareTyped<IntState>(ctx, DType::kI8);
+  const Tensor& y = ctx.out(0);
+  for (int i = 0; i < 2 && ctx.status() == Status::kOk; ++i)
+    if (ctx.in(i).quant.count > 0 || y.quant.count > 0)
+      if (const Status s = CheckSameQuant(ctx, ctx.in(i), y, "output 0"); s != Status::kOk) return s;
+  return status;
+}
+
 enum class Name {
 #define RILLET_BINARY_INT(op, stem) k##op,
 #include "pointwise.inc"
@@ -180,6 +191,8 @@ constexpr Rule RuleOf(Name n) {
                              RunInts<int32_t, ints::stem<int32_t>, RuleOf(Name::k##op)>}; \
   const Kernel stem##_i64 = {PrepareInts<IsFused(Name::k##op)>,                           \
                              RunInts<int64_t, ints::stem<int64_t>, RuleOf(Name::k##op)>};
+#define RILLET_SAME_SCALE_I8(op, stem) \
+  const Kernel stem##_i8 = {PrepareSameScale, RunInts<int8_t, ints::stem<int8_t>, Rule::kNone>};
 #include "pointwise.inc"
 
 }  // namespace rillet

@@ -54,3 +54,59 @@ inline simde__m512i _mm512_maskz_loadu_epi8(__mmask64 mask, const void* from) {
   std::memcpy(&r, bytes, sizeof bytes);
   return r;
 }
+
+inline simde__m512 _mm512_maskz_loadu_ps(__mmask16 mask, const void* from) {
+  float lanes[16] = {};
+  for (int i = 0; i < 16; ++i)
+    if (mask >> i & 1) lanes[i] = static_cast<const float*>(from)[i];
+  simde__m512 r;
+  std::memcpy(&r, lanes, sizeof lanes);
+  return r;
+}
+inline void _mm512_mask_storeu_ps(void* to, __mmask16 mask, simde__m512 v) {
+  float lanes[16];
+  std::memcpy(lanes, &v, sizeof lanes);
+  for (int i = 0; i < 16; ++i)
+    if (mask >> i & 1) static_cast<float*>(to)[i] = lanes[i];
+}
+inline simde__m512d _mm512_cvtps_pd(simde__m256 v) {
+  float from[8];
+  double to[8];
+  std::memcpy(from, &v, sizeof from);
+  for (int i = 0; i < 8; ++i) to[i] = from[i];
+  simde__m512d r;
+  std::memcpy(&r, to, sizeof to);
+  return r;
+}
+inline simde__m256 _mm512_cvtpd_ps(simde__m512d v) {
+  double from[8];
+  float to[8];
+  std::memcpy(from, &v, sizeof from);
+  for (int i = 0; i < 8; ++i) to[i] = static_cast<float>(from[i]);
+  simde__m256 r;
+  std::memcpy(&r, to, sizeof to);
+  return r;
+}
+
+// SIMDe's own are a product and a sum, rounded twice.
+template <class V, class T>
+V FusedLanes(V a, V b, V c, T (*fma)(T, T, T)) {
+  constexpr int kCount = sizeof(V) / sizeof(T);
+  T x[kCount], y[kCount], z[kCount];
+  std::memcpy(x, &a, sizeof a);
+  std::memcpy(y, &b, sizeof b);
+  std::memcpy(z, &c, sizeof c);
+  for (int i = 0; i < kCount; ++i) z[i] = fma(x[i], y[i], z[i]);
+  std::memcpy(&c, z, sizeof c);
+  return c;
+}
+inline float FusedFloat(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double FusedDouble(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#undef _mm512_fmadd_ps
+#undef _mm512_fmadd_pd
+inline simde__m512 _mm512_fmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c) {
+  return FusedLanes(a, b, c, FusedFloat);
+}
+inline simde__m512d _mm512_fmadd_pd(simde__m512d a, simde__m512d b, simde__m512d c) {
+  return FusedLanes(a, b, c, FusedDouble);
+}
