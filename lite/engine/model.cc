@@ -38,6 +38,10 @@ TensorInfo DecodeTensor(const uint8_t* bytes, const format::Model& file, const f
   info.kind = static_cast<Kind>(t.kind());
   info.rank = t.shape() ? static_cast<int32_t>(t.shape()->size()) : 0;
   for (int32_t i = 0; i < info.rank; ++i) info.dims[i] = t.shape()->Get(static_cast<uint32_t>(i));
+  for (int32_t i = 0; t.dims() && i < info.rank; ++i) {
+    const flatbuffers::String* name = t.dims()->Get(static_cast<uint32_t>(i));
+    if (name->size()) info.dim_names[i] = name->c_str();
+  }
   if (const format::Quant* q = t.quant())
     info.quant = {q->scale()->data(), static_cast<int32_t>(q->scale()->size()), q->zero_point(), q->axis()};
   if (info.kind == Kind::kConstant)

@@ -18,7 +18,8 @@ struct TensorInfo {
   DType dtype;
   Kind kind;
   int32_t rank;
-  int64_t dims[kMaxRank];  // -1: known at run time only
+  int64_t dims[kMaxRank];           // -1: known at run time only
+  const char* dim_names[kMaxRank];  // null where a dimension has no name
   Quant quant;
   void* data;  // of a constant: read only
 };

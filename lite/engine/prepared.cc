@@ -1,6 +1,8 @@
 #include "prepared.h"
 
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
 
 namespace rillet {
 namespace {
@@ -21,10 +23,31 @@ void* AllocateState(void* blocks, size_t bytes) { return static_cast<Blocks*>(bl
 
 Result Prepared::Make(const PrepareOptions& options, std::unique_ptr<Prepared>* prepared) {
   std::unique_ptr<Prepared> p(new Prepared(options));
+  RILLET_TRY(p->CheckDimensionNames());
   RILLET_TRY(p->InferAll());
   RILLET_TRY(p->PlaceAll());
   p->MakeSteps();
   *prepared = std::move(p);
+  return {};
+}
+
+// Dimensions of inputs and variables that share a name must be equal.
+Result Prepared::CheckDimensionNames() const {
+  std::unordered_map<std::string_view, size_t> first;
+  for (size_t t = 0; t < model_.tensors.size(); ++t) {
+    const TensorInfo& info = model_.tensors[t];
+    if (info.kind != Kind::kInput && info.kind != Kind::kVariable) continue;
+    for (int32_t d = 0; d < info.rank; ++d) {
+      if (!info.dim_names[d]) continue;
+      const auto [it, is_new] = first.emplace(info.dim_names[d], t * kMaxRank + static_cast<size_t>(d));
+      const size_t other = it->second / kMaxRank;
+      const int64_t got = options_.shapes[t].dims[d], expected = options_.shapes[other].dims[it->second % kMaxRank];
+      if (!is_new && got != expected)
+        return Refuse(RILLET_BAD_ARGUMENT, "dimension '%.60s' of '%.100s': got %lld, expected %lld as in '%.100s'",
+                      info.dim_names[d], info.name, static_cast<long long>(got), static_cast<long long>(expected),
+                      model_.tensors[other].name);
+    }
+  }
   return {};
 }
 
@@ -103,13 +126,14 @@ Result Prepared::CheckOutputs(const OperationInfo& o, const Node& node) const {
   return {};
 }
 
-// Shape needs only the shape of its input; other integer ops are computed now if all they read is constant.
+// These need only the shape of their input; other integer ops are computed now if all they read is constant.
 bool Prepared::CanFold(const OperationInfo& o, const Node& node) const {
   if (o.outputs.size == 0 || o.inputs.size == 0) return false;
   for (int64_t k = 0; k < o.outputs.size; ++k)
     if (!IsInt(node.outputs[k].dtype) || node.outputs[k].size() > kMaxFoldedElements || node.outputs[k].quant.count)
       return false;
-  if (!std::strcmp(o.op, "Shape")) return true;
+  for (const char* op : {"Shape", "Size", "Rank"})
+    if (!std::strcmp(o.op, op)) return true;
   for (int64_t k = 0; k < o.inputs.size; ++k)
     if (node.inputs[k].present && !(node.inputs[k].constant && IsInt(node.inputs[k].dtype))) return false;
   return true;

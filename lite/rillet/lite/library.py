@@ -50,6 +50,7 @@ _TEXT, _DIMS = POINTER(c_char_p), POINTER(c_int64)
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "version": (c_char_p, []),
     "error": (c_char_p, []),
+    "status_name": (c_char_p, [c_int32]),
     "model_load_file": (c_int32, [c_char_p, POINTER(c_void_p)]),
     "model_load_memory": (c_int32, [c_void_p, c_size_t, POINTER(c_void_p)]),
     "model_free": (None, [c_void_p]),
