@@ -69,7 +69,8 @@ Status PrepareConv2D(Prepare& ctx) {
   if (Status s = ReadQuant(ctx, x, "input 0", &quant); s != Status::kOk) return s;
   const int64_t groups = ctx.Int("groups");
   if (ctx.status() != Status::kOk) return ctx.status();
-  if (groups < 1 || groups > x.dims[3] || groups * w.dims[2] != x.dims[3] || w.dims[3] % groups)
+  const bool fits = w.dims[2] == 0 ? x.dims[3] == 0 : x.dims[3] % w.dims[2] == 0 && x.dims[3] / w.dims[2] == groups;
+  if (groups < 1 || !fits || w.dims[3] % groups)
     return ctx.Fail("filter takes %lld channels in %lld groups, image has %lld", static_cast<long long>(w.dims[2]),
                     static_cast<long long>(groups), static_cast<long long>(x.dims[3]));
   State* state = ctx.NewState<State>();
@@ -96,7 +97,7 @@ Status PrepareConv2D(Prepare& ctx) {
                         whole_rows ? w.dims[0] : w.dims[0] * w.dims[1],
                         whole_rows};
   if (ctx.out(0).size() == 0) return Status::kOk;
-  PlanStrip(&strip);
+  if (Status s = PlanStrip(ctx, &strip); s != Status::kOk) return s;
   if (Status s = PrepareTaps(ctx, plan, state); s != Status::kOk) return s;
   if (Status s = PrepareWeights(ctx, plan, quant, state); s != Status::kOk) return s;
   state->rows_only = groups == 1 && w.dims[0] == 1 && w.dims[1] == 1 && strip.rows.output == strip.rows.input &&

@@ -58,7 +58,7 @@ Status PrepareDepthwise(Prepare& ctx) {
   strip.form = state->isa->Form;
   strip.form_bytes = 1;
   strip.padding = quant.zero_point + state->isa->form_offset;
-  PlanStrip(&strip);
+  if (Status s = PlanStrip(ctx, &strip); s != Status::kOk) return s;
   ctx.NeedWorkspace(static_cast<size_t>(strip.bytes * ctx.threads));
   return PrepareWeights(ctx, quant, state);
 }

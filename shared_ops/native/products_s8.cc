@@ -159,18 +159,26 @@ Status ReadConstants(Prepare& ctx, int i, int axis, int64_t n, ConstantsS8* c) {
   return Status::kOk;
 }
 
-void PlanStrip(StripS8* s) {
-  s->width = (s->cols.output - 1) * s->cols.stride + s->cols.reach();
+Status PlanStrip(Prepare& ctx, StripS8* s) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  s->width = (s->cols.output - 1) * s->cols.stride + s->cols.reach();  // below 2^62: each factor is below 2^31
   s->pixel_bytes = s->channels * s->copies * s->form_bytes;
-  s->row_bytes = s->width * s->pixel_bytes;
+  int64_t least_bytes = 0;
+  if (s->width > kMost || __builtin_mul_overflow(s->width, s->pixel_bytes, &s->row_bytes) ||
+      __builtin_mul_overflow(s->row_bytes, s->rows.reach(), &least_bytes) || least_bytes > kMost)
+    return ctx.Fail("the padded image is too large");
   const int64_t fixed = s->rows.reach() - s->rows.stride;  // input rows beyond those that each output row adds
   int64_t step = (kBlockBytes / (s->row_bytes > 0 ? s->row_bytes : 1) - fixed) / s->rows.stride;
   const int64_t least = 48 / s->cols.output + 1;  // enough pixels to make use of a panel of weights
   step = step < least ? least : step;
   s->step = step > s->rows.output ? s->rows.output : step;
   s->pointer_bytes = RoundUp(s->step * s->cols.output * static_cast<int64_t>(sizeof(uint8_t*)), 64);
-  // 64 bytes behind: inner loops may read beyond the last value.
-  s->bytes = s->pointer_bytes + RoundUp(((s->step - 1) * s->rows.stride + s->rows.reach()) * s->row_bytes + 64, 64);
+  int64_t strip_bytes = 0;
+  if (__builtin_mul_overflow((s->step - 1) * s->rows.stride + s->rows.reach(), s->row_bytes, &strip_bytes) ||
+      strip_bytes > kMost)
+    return ctx.Fail("the padded image is too large");
+  s->bytes = s->pointer_bytes + RoundUp(strip_bytes + 64, 64);  // inner loops may read 64 bytes beyond the last value
+  return Status::kOk;
 }
 
 namespace {

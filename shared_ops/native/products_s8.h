@@ -58,7 +58,7 @@ struct StripS8 {
   // Fills `buffer` (of `bytes`) for output rows [begin, end); returns one pointer an output pixel, to its first tap.
   const uint8_t* const* Fill(const int8_t* image, int64_t begin, int64_t end, void* buffer) const;
 };
-void PlanStrip(StripS8* strip);
+Status PlanStrip(Prepare& ctx, StripS8* strip);
 
 // out[m][n] = requantize(a[m][k] * w): rows of `a` are contiguous. Takes WorkspaceOfRows bytes a thread.
 int64_t WorkspaceOfRows(const GemmS8& isa, const PackedS8& packed);

@@ -252,7 +252,8 @@ class Product(Family):
         y_q = _tensor_params(op, out_q, 0, "output")
         a = _array(op, inputs, 0).astype(np.int32) - a_q.zero_point
         b = _array(op, inputs, 1).astype(np.int32) - b_q.zero_point
-        return (requantize(a * b, requantize_scale(a_q, b_q, y_q), y_q.zero_point, *_bounds(op, attrs, y_q)),)
+        scale = requantize_scale(a_q, b_q, y_q)[0]
+        return (requantize(np.asarray(a * b), scale, y_q.zero_point, *_bounds(op, attrs, y_q)),)
 
 
 @dataclass(frozen=True)
