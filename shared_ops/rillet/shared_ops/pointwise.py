@@ -105,3 +105,8 @@ def broadcast_cases(draw_left: Callable[..., Array], draw_right: Callable[..., A
     """One case for every pair of shapes in BROADCASTS."""
     for label, (left, right) in BROADCASTS.items():
         yield Case((draw_left(left), draw_right(right)), label=label, **case)
+
+
+def describe(doc: str, args: str, returns: str, call: str, result: str) -> str:
+    """An op's documentation: what it does, what it takes and gives, and an example, which a test runs."""
+    return f"{doc}\n\nArgs: {args}\nReturns: {returns}\n\nExample:\n    >>> {call}\n    {result}\n"

@@ -10,16 +10,17 @@ from typing import Any, Literal
 import numpy as np
 
 from rillet.shared_ops.errors import OpError
+from rillet.shared_ops.functions import snake_case
 from rillet.shared_ops.gradient_rules import as_number, masked, mul_no_nan, through_activation, unbroadcast
 from rillet.shared_ops.int8 import AddSub, Product, SameScale
 from rillet.shared_ops.op import Case, Emit, Int8Family, NoAttrs, Op, Reject
-from rillet.shared_ops.ops.unary import snake
 from rillet.shared_ops.pointwise import (
     FLOATS,
     NUMBERS,
     activate,
     broadcast_cases,
     broadcast_infer,
+    describe,
     draw,
     draw_ints,
     require_dtype,
@@ -128,32 +129,45 @@ class Row:
     lowest: int = -9
     inputs: tuple[str, str] = ("a", "b")
     doc: str = ""
+    example: tuple[str, str, str] = ("", "", "")  # two arguments, and the result
 
 
 ROWS = (
     Row("Add", lambda xp, a, b: a + b, lambda emit, a, b, y, dy: (dy, dy), quantize=AddSub(1), fused=True,
-        doc="a + b."),
+        doc="a + b.",
+        example=("[1.0, 2.0]", "3.0", "[4., 5.]")),
     Row("Sub", lambda xp, a, b: a - b, lambda emit, a, b, y, dy: (dy, emit("Neg", dy)), quantize=AddSub(-1),
-        doc="a - b."),
+        doc="a - b.",
+        example=("[1.0, 2.0]", "[3.0, 0.5]", "[-2. ,  1.5]")),
     Row("Mul", lambda xp, a, b: a * b, lambda emit, a, b, y, dy: (emit("Mul", dy, b), emit("Mul", dy, a)),
-        quantize=Product(), fused=True, doc="a * b."),
+        quantize=Product(), fused=True, doc="a * b.",
+        example=("[1.0, 2.0]", "[3.0, 0.5]", "[3., 1.]")),
     Row("MulNoNan", lambda xp, a, b: xp.where(b == 0, xp.zeros_like(a * b), a * b),
         lambda emit, a, b, y, dy: (emit("Mul", dy, b), mul_no_nan(emit, a, dy)), dtypes=FLOATS,
-        doc="a * b, and 0 where b is 0, even where a is infinite or NaN."),
-    Row("RealDiv", lambda xp, a, b: a / b, _d_real_div, right=_not_zero, dtypes=FLOATS, doc="a / b, of floats."),
+        doc="a * b, and 0 where b is 0, even where a is infinite or NaN.",
+        example=("[2.0, np.inf]", "[3.0, 0.0]", "[6., 0.]")),
+    Row("RealDiv", lambda xp, a, b: a / b, _d_real_div, right=_not_zero, dtypes=FLOATS, doc="a / b, of floats.",
+        example=("[1.0, 2.0]", "[4.0, -0.5]", "[ 0.25, -4.  ]")),
     Row("FloorDiv", _floor_div, left=_quarters, right=_quarters, lowest=1,
-        doc="floor(a / b); an integer divisor of 0 is an error when it runs."),
+        doc="floor(a / b); an integer divisor of 0 is an error when it runs.",
+        example=("[7.0, -7.0]", "2.0", "[ 3., -4.]")),
     Row("FloorMod", _floor_mod, left=_quarters, right=_quarters, lowest=1,
-        doc="The remainder of a / b with the sign of b; an integer divisor of 0 is an error when it runs."),
+        doc="The remainder of a / b with the sign of b; an integer divisor of 0 is an error when it runs.",
+        example=("[7.0, -7.0]", "2.0", "[1., 1.]")),
     Row("Pow", _pow, _d_pow, left=_positive, lowest=1,
-        doc="a to the power b; a negative integer exponent is an error when it runs."),
+        doc="a to the power b; a negative integer exponent is an error when it runs.",
+        example=("[2.0, 9.0]", "[3.0, 0.5]", "[8., 3.]")),
     Row("Maximum", lambda xp, a, b: xp.where((a >= b) | (a != a), a, b), _d_maximum, quantize=SameScale(),
-        doc="The larger one; NaN wins. At a tie a gets the gradient."),
+        doc="The larger one; NaN wins. At a tie a gets the gradient.",
+        example=("[1.0, 5.0]", "3.0", "[3., 5.]")),
     Row("Minimum", lambda xp, a, b: xp.where((a <= b) | (a != a), a, b), _d_minimum, quantize=SameScale(),
-        doc="The smaller one; NaN wins. At a tie a gets the gradient."),
-    Row("SquaredDifference", lambda xp, a, b: (a - b) * (a - b), _d_squared_difference, doc="(a - b) squared."),
+        doc="The smaller one; NaN wins. At a tie a gets the gradient.",
+        example=("[1.0, 5.0]", "3.0", "[1., 3.]")),
+    Row("SquaredDifference", lambda xp, a, b: (a - b) * (a - b), _d_squared_difference, doc="(a - b) squared.",
+        example=("[1.0, 5.0]", "3.0", "[4., 4.]")),
     Row("PRelu", lambda xp, x, alpha: xp.where(x > 0, x, alpha * x), _d_prelu, left=_not_zero, dtypes=FLOATS,
-        inputs=("x", "alpha"), doc="x above 0, alpha * x elsewhere; alpha broadcasts, one a channel for example."),
+        inputs=("x", "alpha"), doc="x above 0, alpha * x elsewhere; alpha broadcasts, one a channel for example.",
+        example=("[-1.0, 2.0]", "[0.25, 0.25]", "[-0.25,  2.  ]")),
 )  # fmt: skip
 
 
@@ -184,6 +198,15 @@ def _cases(row: Row, rng: np.random.Generator) -> Iterator[Case]:
             yield Case(pair, label=dtype)
 
 
+def _document(row: Row) -> str:
+    a, b, result = row.example
+    call = f"{snake_case(row.name)}(np.array({a}, np.float32), np.array({b}, np.float32)).round(3)"
+    args = f"{row.inputs[0]}, {row.inputs[1]}: {', '.join(row.dtypes)}, both the same; shapes that broadcast."
+    if row.fused:
+        args += " activation: NONE, RELU or RELU6, applied to the result."
+    return describe(row.doc, args, "the same dtype, of the broadcast shape.", call, f"array({result}, dtype=float32)")
+
+
 REJECTS = (
     Reject(((2, 3), (4, 3)), match="do not broadcast"),
     Reject(((2,), (2,)), match="dtypes of the inputs differ", dtypes=("f32", "f64")),
@@ -201,10 +224,10 @@ for _row in ROWS:
             gradient=partial(_gradient, _row) if _row.derivative else None,
             attrs=ActivationAttrs if _row.fused else NoAttrs,
             quantize=_row.quantize,
-            native="prelu" if _row.name == "PRelu" else snake(_row.name),
+            native=snake_case(_row.name),
             cases=partial(_cases, _row),
             rejects=REJECTS + ((Reject(((2,), (2,)), {"activation": "TANH"}, "activation"),) if _row.fused else ()),
-            doc=_row.doc,
+            doc=_document(_row),
         )
     )
 
@@ -251,6 +274,12 @@ define_op(
             Reject(((2, 3), (1, 3)), match="dimension 0s disagree"),
             Reject(((2,), (2,)), match="dtypes of the inputs differ", dtypes=("f32", "i32")),
         ),
-        doc="The sum of its inputs, left to right; all have one shape.",
+        doc=describe(
+            "The sum of its inputs, left to right.",
+            "values: numbers of one dtype and one shape, one or more.",
+            "the same dtype and shape.",
+            "add_n(np.array([1, 2]), np.array([3, 4]), np.array([5, 6]))",
+            "array([ 9, 12])",
+        ),
     )
 )

@@ -9,15 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rillet.shared_ops.functions import snake_case
 from rillet.shared_ops.gradient_rules import masked, unbroadcast
 from rillet.shared_ops.op import Case, Emit, Op, Reject
-from rillet.shared_ops.ops.unary import snake
 from rillet.shared_ops.pointwise import (
     ANY,
     BOOLS,
     NUMBERS,
     broadcast_cases,
     broadcast_infer,
+    describe,
     draw,
     draw_ints,
     require_dtype,
@@ -38,17 +39,27 @@ def _bits(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 # -- comparisons and logic ----------------------------------------------------------------------------------------
 
-COMPARISONS: tuple[tuple[str, Callable[..., Any], tuple[str, ...], str], ...] = (
-    ("Equal", lambda a, b: a == b, ANY, "Whether a equals b; NaN equals nothing."),
-    ("NotEqual", lambda a, b: a != b, ANY, "Whether a differs from b; NaN differs from everything."),
-    ("Less", lambda a, b: a < b, NUMBERS, "Whether a is below b."),
-    ("LessEqual", lambda a, b: a <= b, NUMBERS, "Whether a is not above b; false where either is NaN."),
-    ("Greater", lambda a, b: a > b, NUMBERS, "Whether a is above b."),
-    ("GreaterEqual", lambda a, b: a >= b, NUMBERS, "Whether a is not below b; false where either is NaN."),
-    ("LogicalAnd", lambda a, b: a & b, BOOLS, "Whether both are true."),
-    ("LogicalOr", lambda a, b: a | b, BOOLS, "Whether one or both are true."),
-    ("LogicalXor", lambda a, b: a ^ b, BOOLS, "Whether exactly one is true."),
-)
+# Name, function, dtypes, what it says, and the result for 1, 2, 3 against 2 (for false and true against true).
+COMPARISONS: tuple[tuple[str, Callable[..., Any], tuple[str, ...], str, str], ...] = (
+    ("Equal", lambda a, b: a == b, ANY, "Whether a equals b; NaN equals nothing.",
+     "[False,  True, False]"),
+    ("NotEqual", lambda a, b: a != b, ANY, "Whether a differs from b; NaN differs from everything.",
+     "[ True, False,  True]"),
+    ("Less", lambda a, b: a < b, NUMBERS, "Whether a is below b.",
+     "[ True, False, False]"),
+    ("LessEqual", lambda a, b: a <= b, NUMBERS, "Whether a is not above b; false where either is NaN.",
+     "[ True,  True, False]"),
+    ("Greater", lambda a, b: a > b, NUMBERS, "Whether a is above b.",
+     "[False, False,  True]"),
+    ("GreaterEqual", lambda a, b: a >= b, NUMBERS, "Whether a is not below b; false where either is NaN.",
+     "[False,  True,  True]"),
+    ("LogicalAnd", lambda a, b: a & b, BOOLS, "Whether both are true.",
+     "[False,  True]"),
+    ("LogicalOr", lambda a, b: a | b, BOOLS, "Whether one or both are true.",
+     "[ True,  True]"),
+    ("LogicalXor", lambda a, b: a ^ b, BOOLS, "Whether exactly one is true.",
+     "[ True, False]"),
+)  # fmt: skip
 
 
 def _compare_cases(dtypes: tuple[str, ...], rng: np.random.Generator) -> Iterator[Case]:
@@ -61,7 +72,8 @@ def _compare_cases(dtypes: tuple[str, ...], rng: np.random.Generator) -> Iterato
             yield Case((_bits(rng, left), _bits(rng, right)), label=label)
 
 
-for _name, _function, _dtypes, _doc in COMPARISONS:
+for _name, _function, _dtypes, _doc, _result in COMPARISONS:
+    _example = "np.array([False, True]), True" if _dtypes is BOOLS else "np.array([1, 2, 3]), 2"
     _wrong = "f32" if _dtypes is BOOLS else "bool"
     define_op(
         Op(
@@ -70,14 +82,20 @@ for _name, _function, _dtypes, _doc in COMPARISONS:
             outputs=("y",),
             infer=broadcast_infer(_name, _dtypes, np.bool_),
             reference=lambda xp, attrs, a, b, f=_function: xp.asarray(f(a, b)),
-            native=snake(_name),
+            native=snake_case(_name),
             cases=partial(_compare_cases, _dtypes),
             rejects=(
                 Reject(((2, 3), (4, 3)), match="do not broadcast", dtypes=_dtypes[:1] * 2),
                 Reject(((2,), (2,)), match="dtypes of the inputs differ", dtypes=(_dtypes[0], "u8")),
                 *((Reject(((2,), (2,)), match=f"got {_wrong}", dtypes=(_wrong,) * 2),) if _dtypes is not ANY else ()),
             ),
-            doc=_doc,
+            doc=describe(
+                _doc,
+                f"a, b: {', '.join(_dtypes)}, both the same; shapes that broadcast.",
+                "bool, of the broadcast shape.",
+                f"{snake_case(_name)}({_example})",
+                f"array({_result})",
+            ),
         )
     )
 
@@ -131,7 +149,13 @@ define_op(
             Reject(((2,), (2,), (2,)), match="dtypes of the inputs differ", dtypes=("bool", "f32", "i32")),
             Reject(((2,), (3,), (3,)), match="do not broadcast", dtypes=("bool", "f32", "f32")),
         ),
-        doc="a where the condition holds, else b; all three broadcast as in NumPy.",
+        doc=describe(
+            "a where the condition holds, else b. The branch not taken gets a gradient of exactly 0.",
+            "condition: bool. a, b: any dtype, both the same; the three shapes broadcast.",
+            "the dtype of a, of the broadcast shape.",
+            "select(np.array([True, False]), np.array([1, 2]), np.array([3, 4]))",
+            "array([1, 4])",
+        ),
     )
 )
 
@@ -196,6 +220,12 @@ define_op(
         native="cast",
         cases=_cast_cases,
         rejects=(Reject(((2,),), {"dtype": "f16"}, "attribute 'dtype': got 'f16'"),),
-        doc="x as another dtype. Float to integer truncates and saturates, and NaN becomes 0; integers wrap.",
+        doc=describe(
+            "x as another dtype. Float to integer truncates and saturates, and NaN becomes 0; integers wrap.",
+            "x: any dtype. dtype: f32, f64, i8, u8, i32, i64 or bool.",
+            "that dtype, of x's shape.",
+            "cast(np.array([2.9, -2.9, 300.0, np.nan]), dtype='i8')",
+            "array([  2,  -2, 127,   0], dtype=int8)",
+        ),
     )
 )
