@@ -1,4 +1,4 @@
-// Add, Sub, Mul, Maximum and Minimum on int8, with broadcasting.
+// Add, Sub and Mul on int8, with broadcasting.
 #include <cmath>
 
 #include "isa/pointwise_s8.h"
@@ -26,7 +26,6 @@ struct State {
   Broadcast broadcast;
   AddS8 add;
   MulS8 mul;
-  bool largest;
 };
 
 Status PrepareBroadcast(Prepare& ctx, Broadcast* out) {
@@ -112,19 +111,6 @@ Status PrepareMulI8(Prepare& ctx) {
   return Status::kOk;
 }
 
-Status PrepareExtreme(Prepare& ctx, bool largest) {
-  auto* state = ctx.NewState<State>();
-  if (!state) return Status::kOutOfMemory;
-  state->isa = &CurrentPointwiseS8();
-  state->largest = largest;
-  if (Status s = PrepareBroadcast(ctx, &state->broadcast); s != Status::kOk) return s;
-  if (Status s = CheckSameQuant(ctx, ctx.in(0), ctx.in(1), "input 1"); s != Status::kOk) return s;
-  return CheckSameQuant(ctx, ctx.in(0), ctx.out(0), "output 0");
-}
-
-Status PrepareMaximumI8(Prepare& ctx) { return PrepareExtreme(ctx, true); }
-Status PrepareMinimumI8(Prepare& ctx) { return PrepareExtreme(ctx, false); }
-
 // row(a, a_step, b, b_step, out, n) for every row, or piece of one, of the output.
 template <class Row>
 void ForRows(const Run& ctx, const Broadcast& s, const Row& row) {
@@ -163,20 +149,10 @@ Status RunMul(const Run& ctx) {
   return Status::kOk;
 }
 
-Status RunExtreme(const Run& ctx) {
-  const auto& s = ctx.state<State>();
-  ForRows(ctx, s.broadcast, [&](const int8_t* a, int sa, const int8_t* b, int sb, int8_t* out, int64_t n) {
-    s.isa->Extreme(s.largest, a, sa, b, sb, out, n);
-  });
-  return Status::kOk;
-}
-
 }  // namespace
 
 const Kernel add_i8 = {PrepareAddI8, RunAdd};
 const Kernel sub_i8 = {PrepareSubI8, RunAdd};
 const Kernel mul_i8 = {PrepareMulI8, RunMul};
-const Kernel maximum_i8 = {PrepareMaximumI8, RunExtreme};
-const Kernel minimum_i8 = {PrepareMinimumI8, RunExtreme};
 
 }  // namespace rillet

@@ -20,7 +20,6 @@ struct PointwiseS8 {
   // `a_step` and `b_step` are 1, or 0 where one value is used for the whole row.
   void (*Add)(const AddS8& p, const int8_t* a, int a_step, const int8_t* b, int b_step, int8_t* out, int64_t n);
   void (*Mul)(const MulS8& p, const int8_t* a, int a_step, const int8_t* b, int b_step, int8_t* out, int64_t n);
-  void (*Extreme)(bool largest, const int8_t* a, int a_step, const int8_t* b, int b_step, int8_t* out, int64_t n);
   void (*Quantize)(const float* x, float scale, int32_t zero_point, int8_t* out, int64_t n);
   void (*Dequantize)(const int8_t* x, float scale, int32_t zero_point, float* out, int64_t n);
   void (*Max)(const int8_t* x, int8_t* out, int64_t n);          // out = max(out, x)

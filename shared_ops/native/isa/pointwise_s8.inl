@@ -38,14 +38,6 @@ void Mul(const MulS8& p, const int8_t* a, int a_step, const int8_t* b, int b_ste
   else MulRow<0, 1>(p, a, b, out, n);
 }
 
-void Extreme(bool largest, const int8_t* a, int a_step, const int8_t* b, int b_step, int8_t* out, int64_t n) {
-  if (largest) {
-    for (int64_t i = 0; i < n; ++i) out[i] = a[a_step * i] > b[b_step * i] ? a[a_step * i] : b[b_step * i];
-  } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = a[a_step * i] < b[b_step * i] ? a[a_step * i] : b[b_step * i];
-  }
-}
-
 void Quantize(const float* x, float scale, int32_t zero_point, int8_t* out, int64_t n) {
   const float low = static_cast<float>(kQMin - zero_point), high = static_cast<float>(kQMax - zero_point);
   for (int64_t i = 0; i < n; ++i) {
@@ -68,7 +60,7 @@ void Accumulate(const int8_t* x, int32_t* acc, int64_t n) {
 
 }  // namespace
 
-const PointwiseS8 kPointwiseS8 = {Add, Mul, Extreme, Quantize, Dequantize, Max, Accumulate};
+const PointwiseS8 kPointwiseS8 = {Add, Mul, Quantize, Dequantize, Max, Accumulate};
 
 }  // namespace RILLET_ISA_NAMESPACE
 }  // namespace rillet
