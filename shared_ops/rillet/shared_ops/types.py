@@ -31,9 +31,9 @@ DTYPES: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in DTYPE_NAMES.i
 class TensorType:
     """What is known of a tensor before it is computed.
 
-    `value` is set for small integer vectors whose contents are (partly) known while the graph is built, such as the
-    result of Shape: it lets Reshape and BroadcastTo infer their result. `variable` marks the handle of a variable:
-    ops that update it in place take the handle, every other op takes the value that ReadVariable returns.
+    `value` is set for small integer scalars and vectors whose contents are (partly) known while the graph is built,
+    such as the result of Shape: it lets Reshape and BroadcastTo infer their result. `variable` marks the handle of a
+    variable: ops that update it in place take the handle, every other op takes the value that ReadVariable returns.
     """
 
     dtype: np.dtype[Any]
@@ -70,10 +70,10 @@ class TensorType:
 
 
 def type_of(array: Array) -> TensorType:
-    """The full type of an array; small integer vectors carry their value."""
+    """The full type of an array; small integer scalars and vectors carry their value."""
     value = None
-    if array.dtype.kind == "i" and array.ndim == 1 and array.size <= 16:
-        value = tuple(int(v) for v in array)
+    if array.dtype.kind == "i" and array.ndim <= 1 and array.size <= 16:
+        value = tuple(int(v) for v in array.reshape(-1))
     return TensorType(array.dtype, tuple(int(d) for d in array.shape), value)
 
 

@@ -195,8 +195,8 @@ def batch_to_space(xp: Any, attrs: BatchToSpaceNDAttrs, x: Any) -> Any:
     split = x.reshape(*blocks, batch, *space, *rest)
     order = [m, *(v for i in range(m) for v in (m + 1 + i, i)), *range(2 * m + 1, split.ndim)]
     full = split.transpose(*order).reshape(batch, *(d * b for d, b in zip(space, blocks)), *rest)
-    kept = [slice(before, d - after) for d, (before, after) in zip(full.shape[1:], attrs.crops)]
-    return full[(slice(None), *kept)]
+    kept = (slice(None), *(slice(before, d - after) for d, (before, after) in zip(full.shape[1:], attrs.crops)))
+    return full[kept]
 
 
 def space_to_batch_gradient(

@@ -106,7 +106,7 @@ def infer_split_v(attrs: SplitVAttrs, x: TensorType) -> tuple[TensorType, ...]:
 
 def split_v(xp: Any, attrs: SplitVAttrs, x: Any) -> Any:
     sizes = resolved_sizes(attrs, x.shape[attrs.axis])
-    return tuple(xp.split(x, np.cumsum(sizes)[:-1].tolist(), axis=attrs.axis))
+    return tuple(xp.split(x, np.cumsum(np.array(sizes, np.int64))[:-1].tolist(), axis=attrs.axis))
 
 
 def split_v_gradient(emit: Emit, attrs: SplitVAttrs, inputs: Any, outputs: Any, *dys: Any) -> tuple[Any, ...]:
