@@ -61,5 +61,5 @@ def test_avx2(tmp_path: Path) -> None:
 @needs_x86
 @pytest.mark.skipif(not Path("/usr/include/simde").is_dir(), reason="needs libsimde-dev")
 def test_avx512_vnni_emulated(tmp_path: Path) -> None:
-    shim = f"-I{ROOT / 'tests' / 'native' / 'simde'}"
-    build("g++", tmp_path / "vnni", ["avx512vnni"], [shim, "-w", "-O0", "-DRILLET_SIMDE"], 20, [])
+    shim = f"-isystem{ROOT / 'tests' / 'native' / 'simde'}"
+    build("g++", tmp_path / "vnni", ["avx512vnni"], [shim, "-mavx2", "-mfma", "-w", "-O0", "-DRILLET_SIMDE"], 20, [])

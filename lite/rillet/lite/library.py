@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from rillet.lite.status import ModelError, Status
+from rillet.shared_ops.env import library_override
 from rillet.shared_ops.errors import RilletError
 
 MAX_RANK = 8
@@ -87,8 +88,8 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
 
 
 def library_path() -> Path:
-    """Where the native library of this installation lies."""
-    return Path(__file__).with_name("librillet.so")
+    """Where the native library of this installation lies, unless RILLET_LIBRARY names another."""
+    return Path(library_override() or Path(__file__).with_name("librillet.so"))
 
 
 @cache

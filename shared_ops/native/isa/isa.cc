@@ -14,7 +14,9 @@ namespace {
 constexpr const char* kNames[kIsaCount] = {"scalar", "avx2", "avx512", "avx512vnni", "neon", "neondot"};
 
 bool CpuHas(Isa isa) {
-#if defined(__x86_64__)
+#if defined(RILLET_EMULATE_AVX512)
+  return isa == Isa::kAvx2 || isa == Isa::kAvx512 || isa == Isa::kAvx512Vnni;
+#elif defined(__x86_64__)
   switch (isa) {
     case Isa::kAvx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::kAvx512:

@@ -1,112 +1,92 @@
-// Stands in for the compiler's header: AVX-512 code on any machine, through SIMDe, plus what SIMDe lacks.
+// Stands before the compiler's immintrin.h where AVX-512 is emulated: the same source, its AVX-512 intrinsics computed by
+// SIMDe (Debian package libsimde-dev) with what this CPU has. It shows that the logic is right where no AVX-512 CPU is at
+// hand. Intrinsics that SIMDe 0.7.4 lacks follow below, as plain loops.
 #pragma once
+#include_next <immintrin.h>
 #define SIMDE_ENABLE_NATIVE_ALIASES
-#define SIMDE_NO_NATIVE
 #include <simde/x86/avx512.h>
 
-#include <cmath>
-#include <cstdint>
-#include <cstring>
+namespace avx512_by_simde {
 
-using __mmask16 = simde__mmask16;
-using __mmask32 = simde__mmask32;
-using __mmask64 = simde__mmask64;
-
-inline simde__m512 _mm512_cvtepi32_ps(simde__m512i v) {
-  int32_t from[16];
-  float to[16];
-  std::memcpy(from, &v, sizeof from);
-  for (int i = 0; i < 16; ++i) to[i] = static_cast<float>(from[i]);
-  simde__m512 r;
-  std::memcpy(&r, to, sizeof to);
-  return r;
+template <class Vector, class Element, class Mask>
+inline Vector LoadMasked(Mask mask, const void* from) {
+  Element lanes[sizeof(Vector) / sizeof(Element)] = {};
+  for (unsigned i = 0; i < sizeof(lanes) / sizeof(Element); ++i)
+    if (mask >> i & 1) lanes[i] = static_cast<const Element*>(from)[i];
+  Vector v;
+  __builtin_memcpy(&v, lanes, sizeof(v));
+  return v;
 }
 
-// As the instruction does: half to even, and INT_MIN for what does not fit.
-inline simde__m512i _mm512_cvtps_epi32(simde__m512 v) {
-  float from[16];
-  int32_t to[16];
-  std::memcpy(from, &v, sizeof from);
-  for (int i = 0; i < 16; ++i)
-    to[i] = from[i] >= -2147483648.0f && from[i] < 2147483648.0f ? static_cast<int32_t>(std::nearbyintf(from[i]))
-                                                                 : INT32_MIN;
-  simde__m512i r;
-  std::memcpy(&r, to, sizeof to);
-  return r;
+template <class Element, class Vector, class Mask>
+inline void StoreMasked(void* to, Mask mask, Vector v) {
+  Element lanes[sizeof(Vector) / sizeof(Element)];
+  __builtin_memcpy(lanes, &v, sizeof(v));
+  for (unsigned i = 0; i < sizeof(lanes) / sizeof(Element); ++i)
+    if (mask >> i & 1) static_cast<Element*>(to)[i] = lanes[i];
 }
 
-template <class V>
-void MaskStore(void* to, uint64_t mask, V v) {
-  uint8_t bytes[sizeof(V)];
-  std::memcpy(bytes, &v, sizeof v);
-  for (size_t i = 0; i < sizeof v; ++i)
-    if (mask >> i & 1) static_cast<uint8_t*>(to)[i] = bytes[i];
-}
-inline void _mm512_mask_storeu_epi8(void* to, __mmask64 mask, simde__m512i v) { MaskStore(to, mask, v); }
-inline void _mm256_mask_storeu_epi8(void* to, __mmask32 mask, simde__m256i v) { MaskStore(to, mask, v); }
-inline void _mm_mask_storeu_epi8(void* to, __mmask16 mask, simde__m128i v) { MaskStore(to, mask, v); }
-
-inline simde__m512i _mm512_maskz_loadu_epi8(__mmask64 mask, const void* from) {
-  uint8_t bytes[64] = {};
-  for (int i = 0; i < 64; ++i)
-    if (mask >> i & 1) bytes[i] = static_cast<const uint8_t*>(from)[i];
-  simde__m512i r;
-  std::memcpy(&r, bytes, sizeof bytes);
-  return r;
+template <class To, class From, class ToElement, class FromElement>
+inline To Convert(From from) {
+  constexpr unsigned kLanes = sizeof(To) / sizeof(ToElement);
+  FromElement in[kLanes];
+  ToElement out[kLanes];
+  __builtin_memcpy(in, &from, sizeof(in));
+  for (unsigned i = 0; i < kLanes; ++i) out[i] = static_cast<ToElement>(in[i]);
+  To to;
+  __builtin_memcpy(&to, out, sizeof(out));
+  return to;
 }
 
-inline simde__m512 _mm512_maskz_loadu_ps(__mmask16 mask, const void* from) {
-  float lanes[16] = {};
-  for (int i = 0; i < 16; ++i)
-    if (mask >> i & 1) lanes[i] = static_cast<const float*>(from)[i];
-  simde__m512 r;
-  std::memcpy(&r, lanes, sizeof lanes);
-  return r;
-}
-inline void _mm512_mask_storeu_ps(void* to, __mmask16 mask, simde__m512 v) {
-  float lanes[16];
-  std::memcpy(lanes, &v, sizeof lanes);
-  for (int i = 0; i < 16; ++i)
-    if (mask >> i & 1) static_cast<float*>(to)[i] = lanes[i];
-}
-inline simde__m512d _mm512_cvtps_pd(simde__m256 v) {
-  float from[8];
-  double to[8];
-  std::memcpy(from, &v, sizeof from);
-  for (int i = 0; i < 8; ++i) to[i] = from[i];
-  simde__m512d r;
-  std::memcpy(&r, to, sizeof to);
-  return r;
-}
-inline simde__m256 _mm512_cvtpd_ps(simde__m512d v) {
-  double from[8];
-  float to[8];
-  std::memcpy(from, &v, sizeof from);
-  for (int i = 0; i < 8; ++i) to[i] = static_cast<float>(from[i]);
-  simde__m256 r;
-  std::memcpy(&r, to, sizeof to);
-  return r;
+// Both halves by the 256-bit instruction: SIMDe would round between multiplication and addition, and where a float is out of
+// an int's range.
+template <class Wide, class Half, class Result, class Function, class... More>
+inline Result InHalves(Function function, Wide first, More... more) {
+  Half in[1 + sizeof...(More)][2];
+  Wide all[] = {first, more...};
+  __builtin_memcpy(in, all, sizeof(in));
+  Result result;
+  const auto low = [&](auto... i) { return function(in[i][0]...); };
+  const auto high = [&](auto... i) { return function(in[i][1]...); };
+  if constexpr (sizeof...(More) == 0) {
+    const auto a = low(0), b = high(0);
+    __builtin_memcpy(&result, &a, 32);
+    __builtin_memcpy(reinterpret_cast<char*>(&result) + 32, &b, 32);
+  } else {
+    const auto a = low(0, 1, 2), b = high(0, 1, 2);
+    __builtin_memcpy(&result, &a, 32);
+    __builtin_memcpy(reinterpret_cast<char*>(&result) + 32, &b, 32);
+  }
+  return result;
 }
 
-// SIMDe's own are a product and a sum, rounded twice.
-template <class V, class T>
-V FusedLanes(V a, V b, V c, T (*fma)(T, T, T)) {
-  constexpr int kCount = sizeof(V) / sizeof(T);
-  T x[kCount], y[kCount], z[kCount];
-  std::memcpy(x, &a, sizeof a);
-  std::memcpy(y, &b, sizeof b);
-  std::memcpy(z, &c, sizeof c);
-  for (int i = 0; i < kCount; ++i) z[i] = fma(x[i], y[i], z[i]);
-  std::memcpy(&c, z, sizeof c);
-  return c;
+inline __m512 FusedPs(__m512 a, __m512 b, __m512 c) {
+  return InHalves<__m512, __m256, __m512>([](__m256 x, __m256 y, __m256 z) { return _mm256_fmadd_ps(x, y, z); }, a, b, c);
 }
-inline float FusedFloat(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-inline double FusedDouble(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline __m512d FusedPd(__m512d a, __m512d b, __m512d c) {
+  return InHalves<__m512d, __m256d, __m512d>([](__m256d x, __m256d y, __m256d z) { return _mm256_fmadd_pd(x, y, z); }, a,
+                                             b, c);
+}
+inline __m512i ToInt(__m512 a) {
+  return InHalves<__m512, __m256, __m512i>([](__m256 x) { return _mm256_cvtps_epi32(x); }, a);
+}
+inline __m512 ToFloat(__m512i a) {
+  return InHalves<__m512i, __m256i, __m512>([](__m256i x) { return _mm256_cvtepi32_ps(x); }, a);
+}
+
+}  // namespace avx512_by_simde
+
 #undef _mm512_fmadd_ps
 #undef _mm512_fmadd_pd
-inline simde__m512 _mm512_fmadd_ps(simde__m512 a, simde__m512 b, simde__m512 c) {
-  return FusedLanes(a, b, c, FusedFloat);
-}
-inline simde__m512d _mm512_fmadd_pd(simde__m512d a, simde__m512d b, simde__m512d c) {
-  return FusedLanes(a, b, c, FusedDouble);
-}
+#define _mm512_fmadd_ps(a, b, c) (avx512_by_simde::FusedPs(a, b, c))
+#define _mm512_fmadd_pd(a, b, c) (avx512_by_simde::FusedPd(a, b, c))
+#define _mm512_cvtps_epi32(a) (avx512_by_simde::ToInt(a))
+#define _mm512_cvtepi32_ps(a) (avx512_by_simde::ToFloat(a))
+#define _mm512_maskz_loadu_ps(m, p) (avx512_by_simde::LoadMasked<__m512, float>(m, p))
+#define _mm512_mask_storeu_ps(p, m, v) (avx512_by_simde::StoreMasked<float>(p, m, v))
+#define _mm512_maskz_loadu_epi8(m, p) (avx512_by_simde::LoadMasked<__m512i, signed char>(m, p))
+#define _mm512_mask_storeu_epi8(p, m, v) (avx512_by_simde::StoreMasked<signed char>(p, m, v))
+#define _mm_mask_storeu_epi8(p, m, v) (avx512_by_simde::StoreMasked<signed char>(p, m, v))
+#define _mm256_mask_storeu_epi8(p, m, v) (avx512_by_simde::StoreMasked<signed char>(p, m, v))
+#define _mm512_cvtps_pd(v) (avx512_by_simde::Convert<__m512d, __m256, double, float>(v))
+#define _mm512_cvtpd_ps(v) (avx512_by_simde::Convert<__m256, __m512d, float, double>(v))
