@@ -166,5 +166,5 @@ def test_same_bits_on_arm(avx2_bits: list[str], tmp_path: Path) -> None:
 @pytest.mark.slow  # the emulation is long to compile
 @pytest.mark.skipif(not Path("/usr/include/simde").is_dir(), reason="needs libsimde-dev")
 def test_same_bits_with_avx512_emulated(avx2_bits: list[str], tmp_path: Path) -> None:
-    shim = f"-I{ROOT / 'tests' / 'native' / 'simde'}"
+    shim = f"-isystem{ROOT / 'tests' / 'native' / 'simde'}"
     assert _bits(tmp_path, "g++", "avx512", "-mfma", shim, "-w", "-O1") == avx2_bits
