@@ -87,6 +87,8 @@ struct NnF32 {
   // y[c] of `taps` pointers to n contiguous elements each: the largest; the sum divided by `divisor`.
   void (*max_taps)(const float* const* taps, int64_t count, int64_t n, float* y);
   void (*mean_taps)(const float* const* taps, int64_t count, int64_t n, float divisor, float* y);
+  // One tap of a maximum's gradient: dx += dy where x == y and free is 1, which then becomes 0.
+  void (*max_tap_grad)(const float* x, const float* y, const float* dy, int64_t n, float* dx, float* free);
   // z[2n] normal numbers from u in (0, 1] and turn in [0, 1), n of each, a multiple of 16.
   void (*normal_pairs)(const float* u, const float* turn, int64_t n, float* z);
 };

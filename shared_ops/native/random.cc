@@ -119,6 +119,18 @@ Status RunNormal(const Run& run) {
   });
 }
 
+// The choice is made by bits, not by a branch that half of the elements would mispredict.
+void Keep(const float* x, const uint32_t* words, const State& s, int64_t n, float* y) {
+  const float rate = s.rate, scale = s.scale;
+  for (int64_t i = 0; i < n; ++i) {
+    const float kept = x[i] * scale;
+    uint32_t bits;
+    std::memcpy(&bits, &kept, 4);
+    bits &= 0u - static_cast<uint32_t>(UniformOf(words[i]) >= rate);
+    std::memcpy(y + i, &bits, 4);
+  }
+}
+
 Status RunDropout(const Run& run) {
   const State& s = run.state<State>();
   const float* x = run.in(0).as<const float>();
@@ -126,7 +138,7 @@ Status RunDropout(const Run& run) {
   return ForChunks(run, [&](const Draw& draw, int64_t chunk, int64_t first, int64_t n) {
     alignas(64) uint32_t words[kChunk];
     draw.Words(chunk, 0, words);
-    for (int64_t i = 0; i < n; ++i) y[first + i] = UniformOf(words[i]) < s.rate ? 0.0f : x[first + i] * s.scale;
+    Keep(x + first, words, s, n, y + first);
   });
 }
 

@@ -131,43 +131,62 @@ double Power(double base, int64_t n) {
   return result;
 }
 
+struct AdamStep {
+  float lr_t, share1, share2, epsilon, decay;
+
+  void Apply(float* __restrict var, float* __restrict m, float* __restrict v, const float* __restrict g,
+             int64_t n) const {
+    const AdamStep a = *this;  // a copy: stores through the pointers cannot change it
+    for (int64_t i = 0; i < n; ++i) {
+      m[i] += (g[i] - m[i]) * a.share1;
+      v[i] += (g[i] * g[i] - v[i]) * a.share2;
+      var[i] = (var[i] - var[i] * a.decay) - a.lr_t * m[i] / (__builtin_sqrtf(v[i]) + a.epsilon);
+    }
+  }
+};
+
 Status RunAdam(const Run& run) {
   const State& s = run.state<State>();
   const float lr = *run.in(s.lr()).as<const float>();
   const int64_t t = *run.in(1 + s.slots).as<const int64_t>() + 1;
   const double root = __builtin_sqrt(1 - Power(s.beta2, t));
-  const float lr_t = static_cast<float>(static_cast<double>(lr) * root / (1 - Power(s.beta1, t)));
-  const float epsilon = static_cast<float>(s.epsilon_hat ? s.epsilon : s.epsilon * root);
-  const float share1 = static_cast<float>(1 - s.beta1), share2 = static_cast<float>(1 - s.beta2);
-  const float decay = static_cast<float>(s.decay * (s.decay_times_lr ? static_cast<double>(lr) : 1.0));
-  float* __restrict var = run.in(0).as<float>(), * __restrict m = run.in(1).as<float>();
-  float* __restrict v = run.in(2).as<float>();
-  const float* __restrict g = run.in(s.grad()).as<const float>();
-  run.ParallelFor(run.in(0).size(), kGrain, [=](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      m[i] += (g[i] - m[i]) * share1;
-      v[i] += (g[i] * g[i] - v[i]) * share2;
-      const float kept = var[i] - var[i] * decay;
-      var[i] = kept - lr_t * m[i] / (__builtin_sqrtf(v[i]) + epsilon);
-    }
+  AdamStep step;
+  step.lr_t = static_cast<float>(static_cast<double>(lr) * root / (1 - Power(s.beta1, t)));
+  step.epsilon = static_cast<float>(s.epsilon_hat ? s.epsilon : s.epsilon * root);
+  step.share1 = static_cast<float>(1 - s.beta1);
+  step.share2 = static_cast<float>(1 - s.beta2);
+  step.decay = static_cast<float>(s.decay * (s.decay_times_lr ? static_cast<double>(lr) : 1.0));
+  float *var = run.in(0).as<float>(), *m = run.in(1).as<float>(), *v = run.in(2).as<float>();
+  const float* g = run.in(s.grad()).as<const float>();
+  run.ParallelFor(run.in(0).size(), kGrain, [&](int64_t begin, int64_t end, int) {
+    step.Apply(var + begin, m + begin, v + begin, g + begin, end - begin);
   });
   return Status::kOk;
 }
 
-Status RunRmsProp(const Run& run) {
-  const State& s = run.state<State>();
-  const float lr = *run.in(s.lr()).as<const float>(), momentum = s.momentum;
-  const float share = static_cast<float>(1 - s.decay), epsilon = static_cast<float>(s.epsilon);
-  const float inside = s.epsilon_inside ? epsilon : 0.0f, outside = s.epsilon_inside ? 0.0f : epsilon;
-  float* __restrict var = run.in(0).as<float>(), * __restrict ms = run.in(1).as<float>();
-  float* __restrict mom = run.in(2).as<float>();
-  const float* __restrict g = run.in(s.grad()).as<const float>();
-  run.ParallelFor(run.in(0).size(), kGrain, [=](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      ms[i] += (g[i] * g[i] - ms[i]) * share;
-      mom[i] = mom[i] * momentum + lr * g[i] / (__builtin_sqrtf(ms[i] + inside) + outside);
+struct RmsPropStep {
+  float lr, momentum, share, inside, outside;
+
+  void Apply(float* __restrict var, float* __restrict ms, float* __restrict mom, const float* __restrict g,
+             int64_t n) const {
+    const RmsPropStep a = *this;
+    for (int64_t i = 0; i < n; ++i) {
+      ms[i] += (g[i] * g[i] - ms[i]) * a.share;
+      mom[i] = mom[i] * a.momentum + a.lr * g[i] / (__builtin_sqrtf(ms[i] + a.inside) + a.outside);
       var[i] -= mom[i];
     }
+  }
+};
+
+Status RunRmsProp(const Run& run) {
+  const State& s = run.state<State>();
+  const float epsilon = static_cast<float>(s.epsilon);
+  const RmsPropStep step{*run.in(s.lr()).as<const float>(), s.momentum, static_cast<float>(1 - s.decay),
+                         s.epsilon_inside ? epsilon : 0.0f, s.epsilon_inside ? 0.0f : epsilon};
+  float *var = run.in(0).as<float>(), *ms = run.in(1).as<float>(), *mom = run.in(2).as<float>();
+  const float* g = run.in(s.grad()).as<const float>();
+  run.ParallelFor(run.in(0).size(), kGrain, [&](int64_t begin, int64_t end, int) {
+    step.Apply(var + begin, ms + begin, mom + begin, g + begin, end - begin);
   });
   return Status::kOk;
 }

@@ -47,6 +47,7 @@ const NnF32 kNnF32 = {
     ColumnGradRows,
     MaxTaps,
     MeanTaps,
+    MaxTapGrad,
     NormalPairs,
 };
 

@@ -131,5 +131,15 @@ inline void MeanTaps(const float* const* taps, int64_t count, int64_t n, float d
   });
 }
 
+// Where x holds the maximum y, and `free` is 1 because no tap before did: dy goes to dx, and free becomes 0.
+inline void MaxTapGrad(const float* x, const float* y, const float* dy, int64_t n, float* dx, float* free) {
+  const F zero = Set(0.0f);
+  ForVectors(n, [&](auto load, auto store, int64_t c) {
+    const F may = load(free + c), wins = load(x + c) == load(y + c) ? may : zero;
+    store(dx + c, load(dx + c) + (wins == zero ? zero : load(dy + c)));
+    store(free + c, may - wins);
+  });
+}
+
 }  // namespace RILLET_ISA
 }  // namespace rillet

@@ -22,7 +22,7 @@ Status PrepareMax(Prepare& ctx) {
   if (PreparePool(ctx, x.dims, s) != Status::kOk) return ctx.status();
   if (!IsLike(ctx.in(1), *s) || !IsLike(ctx.in(2), *s))
     return ctx.Fail("y and dy must have the shape of the pool's result");
-  ctx.NeedWorkspace(static_cast<size_t>(s->channels * ctx.threads));
+  ctx.NeedWorkspace(static_cast<size_t>(s->channels * ctx.threads) * sizeof(float));
   return ctx.SetOutputLike(0, x);
 }
 
@@ -73,16 +73,11 @@ Status RunMax(const Run& run) {
   const float *x = run.in(0).as<const float>(), *y = run.in(1).as<const float>(), *dy = run.in(2).as<const float>();
   float* dx = run.out(0).as<float>();
   ForImages(run, s, [&](int64_t n, int64_t p, int64_t q, int thread) {
-    uint8_t* taken = static_cast<uint8_t*>(run.workspace) + thread * s.channels;
-    std::memset(taken, 0, static_cast<size_t>(s.channels));
+    float* free = static_cast<float*>(run.workspace) + thread * s.channels;
+    for (int64_t c = 0; c < s.channels; ++c) free[c] = 1.0f;
     const int64_t at = WindowOffset(s, n, p, q);
-    ForTaps(s, n, p, q, [&](int64_t from) {
-      for (int64_t c = 0; c < s.channels; ++c) {
-        const bool wins = !taken[c] & (x[from + c] == y[at + c]);
-        dx[from + c] += wins ? dy[at + c] : 0.0f;
-        taken[c] = static_cast<uint8_t>(taken[c] | wins);
-      }
-    });
+    ForTaps(s, n, p, q,
+            [&](int64_t from) { s.loops->max_tap_grad(x + from, y + at, dy + at, s.channels, dx + from, free); });
   });
   return Status::kOk;
 }
