@@ -84,7 +84,7 @@ def reference(xp: Any, attrs: Conv2DTransposeAttrs, x: Any, w: Any, bias: Any = 
     shape = (x.shape[0], *size, w.shape[2] * attrs.groups)
     if 0 in x.shape[:3]:
         return xp.zeros(shape, x.dtype)
-    return finish(xp, attrs, convolve_input_gradient(xp, attrs, shape, w, x), bias)  # type: ignore[arg-type]
+    return finish(xp, attrs, convolve_input_gradient(xp, attrs, shape, w, x), bias)
 
 
 def gradient(emit: Emit, attrs: Conv2DTransposeAttrs, inputs: Any, outputs: Any, dy: Any) -> tuple[Any, ...]:
