@@ -58,6 +58,17 @@ def convolutional(
     return Net(graph, x, labels, logits, loss, train)
 
 
+def perceptron(seed: int = 0) -> Net:
+    """Wide enough that its products are shared among threads."""
+    with Graph(seed).as_default() as graph:
+        x, labels = placeholder(("batch", 200), name="x"), placeholder(("batch",), np.int32, name="labels")
+        h = nn.dense(nn.dense(x, 257, activation="relu"), 130, activation="tanh")
+        logits = nn.dense(h, 3, name="head")
+        loss = nn.sparse_softmax_cross_entropy(logits, labels)
+        train = optimizers.Momentum(1e-2, nesterov=True).minimize(loss)
+    return Net(graph, x, labels, logits, loss, train)
+
+
 def transformer_block(seed: int = 0, dtype: Any = np.float32) -> Net:
     """Layer norm, two heads of attention, a Gelu network, both with residuals; mean over the sequence; dense."""
     length, width, heads = 5, 8, 2

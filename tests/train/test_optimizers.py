@@ -90,6 +90,18 @@ def test_rmsprop(inside: bool) -> None:
     np.testing.assert_allclose(path, walk(update, gradients), rtol=1e-9)
 
 
+def test_adagrad() -> None:
+    path, gradients = trace(optimizers.Adagrad(0.125, initial=0.5, epsilon=1e-2))
+    a = np.full(5, 0.5)
+
+    def update(w: np.ndarray, g: np.ndarray, t: int) -> np.ndarray:
+        nonlocal a
+        a = a + g * g
+        return w - 0.125 * g / (np.sqrt(a) + 1e-2)
+
+    np.testing.assert_allclose(path, walk(update, gradients), rtol=1e-9)
+
+
 def test_a_users_own_optimizer_is_a_few_lines() -> None:
     class SignMomentum(Optimizer):
         def _apply(self, variable: Variable, gradient: Tensor, rate: Tensor) -> Operation:

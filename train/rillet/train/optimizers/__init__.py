@@ -1,5 +1,6 @@
 """Optimizers: each adds to the graph the nodes that update the variables. Their slots are variables too."""
 
+from rillet.train.optimizers.adagrad import Adagrad
 from rillet.train.optimizers.adam import Adam, AdamW
 from rillet.train.optimizers.clipping import clip_by_global_norm, global_norm
 from rillet.train.optimizers.optimizer import Optimizer
@@ -9,6 +10,7 @@ from rillet.train.optimizers.sgd import SGD, Momentum
 
 __all__ = [
     "SGD",
+    "Adagrad",
     "Adam",
     "AdamW",
     "Momentum",
