@@ -87,12 +87,13 @@ def export(  # noqa: PLR0913 - all but four are keywords
     _check_target(path)
     program = source if isinstance(source, Program) else freeze(source, inputs, outputs)
     program, passes = inference_passes(program, evaluate=apply_native, skip=skip)
-    check_exportable(program)
+    check_exportable(program, quantize == "int8")
+    metadata = make_metadata(program, labels, preprocessing)
     report = None
     if quantize is not None:
         assert calibration is not None
         program, report = quantize_program(program, calibration, observer)
-    program.metadata.update(make_metadata(program, labels, preprocessing))
+    program.metadata.update(metadata)
     write(program, path)
     return ExportReport(path, path.stat().st_size, program, passes, report, time.perf_counter() - start)
 
@@ -120,9 +121,12 @@ def _check_target(path: Path) -> None:
         raise ExportError(f"cannot write {path}: it is a folder.")
 
 
-def check_exportable(program: Program) -> None:
-    """Raises one ExportError that lists every operation a device cannot run, and every constant that is not finite."""
-    faults = [f"[{a.op.name} at {a.name!r} ({a.source})] {why}" for a in program if (why := _fault(program, a))]
+def check_exportable(program: Program, int8: bool = False) -> None:
+    """Raises one ExportError that lists every operation a device cannot run, and every constant that is not finite.
+
+    int8: the Program is about to be quantized, so a kernel on int8 values will do.
+    """
+    faults = [f"[{a.op.name} at {a.name!r} ({a.source})] {why}" for a in program if (why := _fault(program, a, int8))]
     for value in program.values.values():
         if value.constant is not None and value.type.is_float and not np.all(np.isfinite(value.constant)):
             bad = int((~np.isfinite(value.constant)).sum())
@@ -131,13 +135,14 @@ def check_exportable(program: Program) -> None:
         raise ExportError("the model cannot be exported:\n  " + "\n  ".join(faults))
 
 
-def _fault(program: Program, a: Application) -> str:
+def _fault(program: Program, a: Application, int8: bool) -> str:
     """Why a device cannot run an application; "" where it can."""
     if not is_exportable(a.op):
         return "is an operation of the trainer"
     values = [v for v in (*program.input_values(a), *program.output_values(a)) if v is not None]
     dtype = values[0].type.dtype if values else np.dtype(np.float32)
-    if is_available() and not has_kernel(a.op, dtype):
+    quantizable = int8 and a.op.quantize is not None
+    if is_available() and not has_kernel(a.op, dtype) and not quantizable:
         return f"has no native kernel for {dtype}"
     return ""
 

@@ -161,16 +161,23 @@ def _difference(name: str, op: str, x: Array, y: Array, tolerance: float) -> Dif
     if x.shape != y.shape:
         shapes = f"shape {list(x.shape)}", f"shape {list(y.shape)}"
         return Difference(name, op, max(x.size, y.size), max(x.size, y.size), float("inf"), (), *shapes)
+    x64, y64 = x.astype(np.float64), y.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(
+            x64 == y64, 0.0, np.nan_to_num(np.abs(x64 - y64), nan=np.inf)
+        )  # equal infinities are not apart
     if tolerance == 0 and x.dtype == y.dtype:
-        differs = np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}") != np.ascontiguousarray(y).view(
-            f"u{y.dtype.itemsize}"
-        )
+        differs = _bits(x) != _bits(y)
     else:
-        scale = max(float(np.abs(x.astype(np.float64)).max(initial=0.0)), 1e-30)
-        apart = np.abs(x.astype(np.float64) - y.astype(np.float64))
-        differs = ~(apart <= tolerance * scale) & ~(np.isnan(x.astype(np.float64)) & np.isnan(y.astype(np.float64)))
+        scale = max(float(np.abs(x64[np.isfinite(x64)]).max(initial=0.0)), 1e-30)
+        differs = (apart > tolerance * scale) & ~(np.isnan(x64) & np.isnan(y64))
     if not differs.any():
         return None
-    distance = np.where(differs, np.nan_to_num(np.abs(x.astype(np.float64) - y.astype(np.float64)), nan=np.inf), -1.0)
+    distance = np.where(differs, apart, -1.0)
     at = tuple(int(i) for i in np.unravel_index(int(distance.argmax()), distance.shape))
     return Difference(name, op, int(differs.sum()), x.size, float(distance[at]), at, x[at].item(), y[at].item())
+
+
+def _bits(x: Array) -> Array:
+    """The bytes of each element as a number."""
+    return np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}").reshape(x.shape)
