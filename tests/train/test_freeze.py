@@ -63,7 +63,9 @@ def test_statistics_of_the_batch_have_no_meaning_in_inference() -> None:
         freeze(session, [net.x], [norm.outputs[1]])
 
 
-@pytest.mark.skipif(not has_kernel(get_op("Conv2D"), np.dtype(np.float32)), reason="no native library")
+@pytest.mark.skipif(
+    not has_kernel(get_op("DepthwiseConv2DBackpropFilter"), np.dtype(np.float32)), reason="no native library"
+)
 def test_prediction_has_the_bits_of_the_file() -> None:
     net = convolutional(dropout=0.5)
     session = Session(net.graph, threads=2)

@@ -14,7 +14,9 @@ from rillet.shared_ops.program import run_reference
 from rillet.shared_ops.registry import get_op
 from rillet.train import Saver, Session, freeze, optimizers
 
-native = pytest.mark.skipif(not has_kernel(get_op("Conv2D"), np.dtype(np.float32)), reason="no native library")
+native = pytest.mark.skipif(
+    not has_kernel(get_op("DepthwiseConv2DBackpropFilter"), np.dtype(np.float32)), reason="no native library"
+)
 
 
 BUILDS = pytest.mark.parametrize(
