@@ -3,6 +3,8 @@
 //
 //   rillet-run [--threads N] [--isa NAME] MODEL [FILE...]    files: bytes of each input, then of each variable
 //   rillet-run [--threads N] [--isa NAME] --list FILE        one such line a model: MODEL FILE...
+//   rillet-run --kernels                                     the kernels in this library, and the instruction set in
+//   use
 //
 // Prints one line a model: its path, then the CRC-32 of each output and of each variable after the run, or the error.
 #include <cstdint>
@@ -85,6 +87,18 @@ bool RunModel(const Strings& line, int threads) {
   return ok;
 }
 
+int ListKernels() {
+  std::printf("isa %s\n", rillet_isa());
+  for (int32_t i = 0; i < rillet_kernel_count(); ++i) {
+    const char *op, *dtype;
+    int32_t version;
+    uint32_t flags;
+    if (rillet_kernel_info(i, &op, &version, &dtype, &flags) == RILLET_OK)
+      std::printf("%s %d %s %u\n", op, version, dtype, flags);
+  }
+  return 0;
+}
+
 Strings Words(const std::string& line) {
   std::istringstream words(line);
   return Strings(std::istream_iterator<std::string>(words), {});
@@ -99,13 +113,16 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const bool more = i + 1 < argc;
     if (!std::strcmp(argv[i], "--threads") && more) threads = std::atoi(argv[++i]);
+    else if (!std::strcmp(argv[i], "--kernels")) return ListKernels();
     else if (!std::strcmp(argv[i], "--list") && more) list = argv[++i];
     else if (!std::strcmp(argv[i], "--isa") && more) {
       if (rillet_set_isa(argv[++i]) != RILLET_OK) return std::fprintf(stderr, "%s\n", rillet_error()), 2;
     } else line.push_back(argv[i]);
   }
   if (line.empty() == list.empty())
-    return std::fprintf(stderr, "usage: rillet-run [--threads N] [--isa NAME] MODEL [FILE...] | --list FILE\n"), 2;
+    return std::fprintf(stderr,
+                        "usage: rillet-run [--threads N] [--isa NAME] MODEL [FILE...] | --list FILE | --kernels\n"),
+           2;
   if (list.empty()) return RunModel(line, threads) ? 0 : 1;
   bool ok = true;
   std::ifstream lines(list);

@@ -7,15 +7,37 @@
 namespace rillet {
 namespace {
 
-constexpr KernelEntry kTable[] = {
-#define RILLET_KERNEL(op, version, stem, dtype, flags) {#op, version, #dtype, flags, &stem##_##dtype},
+#ifdef RILLET_TRAINING
+constexpr uint32_t kLeftOut = 0;
+#else
+constexpr uint32_t kLeftOut = kTraining;
+#endif
+
+// A kernel that this library leaves out is not named at all, so that the linker drops it.
+constexpr KernelEntry kListed[] = {
+#define RILLET_KERNEL(op, version, stem, dtype, flags) \
+  {#op, version, #dtype, flags, (flags) & kLeftOut ? nullptr : &stem##_##dtype},
 #include "kernels.inc"
 #ifdef RILLET_TRAINING
-#include "training/kernels.inc"
 #include "../../train/native/kernels.inc"
+#include "training/kernels.inc"
 #endif
 #undef RILLET_KERNEL
 };
+
+struct Table {
+  KernelEntry entries[sizeof(kListed) / sizeof(kListed[0])];
+  int64_t size;
+};
+
+constexpr Table MakeTable() {
+  Table table{};
+  for (const KernelEntry& e : kListed)
+    if (!(e.flags & kLeftOut)) table.entries[table.size++] = e;
+  return table;
+}
+
+constexpr Table kTable = MakeTable();
 
 void Format(Message* message, const char* format, va_list args) {
   if (message && message->text[0] == 0) vsnprintf(message->text, kMessageSize, format, args);
@@ -125,7 +147,7 @@ const char* NameOf(DType dtype) {
   return names[static_cast<int>(dtype)];
 }
 
-Span<KernelEntry> AllKernels() { return {kTable, static_cast<int64_t>(sizeof(kTable) / sizeof(kTable[0]))}; }
+Span<KernelEntry> AllKernels() { return {kTable.entries, kTable.size}; }
 
 const KernelEntry* FindKernel(std::string_view op, int version, DType dtype) {
   const KernelEntry* any = nullptr;

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,3 +21,19 @@ def build(name: str, *options: str) -> Path:
     folder = ROOT / "build" / f"test-{name}"
     build_native.build(folder, folder / "installed", "-DRILLET_TOOLS=ON", *options)
     return folder
+
+
+def build_for_arm() -> tuple[Path, Callable[[str], list[str]]]:
+    """The lite library and tools for 64-bit ARM, and how to run them on a given emulated CPU."""
+    for tool in ("aarch64-linux-gnu-g++", "qemu-aarch64"):
+        if not shutil.which(tool):
+            pytest.skip(f"needs {tool}")
+    folder = build(
+        "aarch64",
+        "-DCMAKE_SYSTEM_NAME=Linux",
+        "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+        "-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc",
+        "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++",
+        "-DRILLET_TRAINING=OFF",
+    )
+    return folder, lambda cpu: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", cpu]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from sample_models import F32, apply, float_model
 
 from rillet.lite import Context, Model, write_model
-from rillet.lite.library import library
+from rillet.lite.library import kernel_flags
 from rillet.shared_ops.program import Program, run_reference
 from rillet.shared_ops.types import TensorType
 
@@ -20,13 +18,8 @@ ALIAS, IN_PLACE = 1, 2
 
 def flags_of(op: str) -> int:
     """The flags of an op's kernel on floats (or on anything)."""
-    lib = library()
-    name, version, dtype, flags = ctypes.c_char_p(), ctypes.c_int32(), ctypes.c_char_p(), ctypes.c_uint32()
-    for i in range(lib.rillet_kernel_count()):
-        lib.rillet_kernel_info(i, name, version, dtype, flags)
-        if (name.value or b"").decode() == op and dtype.value in (b"f32", b"any"):
-            return flags.value
-    raise AssertionError(f"no kernel for {op}")
+    found = kernel_flags()
+    return found[op, 1, "f32"] if (op, 1, "f32") in found else found[op, 1, "any"]
 
 
 def addresses(context: Context, program: Program) -> dict[str, tuple[int, int]]:

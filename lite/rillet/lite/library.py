@@ -124,14 +124,20 @@ def check(status: int) -> None:
 
 
 @cache
-def kernels() -> frozenset[tuple[str, int, str]]:
-    """(op, version, dtype) of every kernel in the library; dtype "any" takes all."""
-    lib, found = library(), set()
+def kernel_flags() -> dict[tuple[str, int, str], int]:
+    """Flags (kernel.h) of every kernel in the library, by (op, version, dtype); dtype "any" takes all."""
+    lib, found = library(), {}
     op, dtype, version, flags = c_char_p(), c_char_p(), c_int32(), c_uint32()
     for i in range(lib.rillet_kernel_count()):
         check(lib.rillet_kernel_info(i, op, version, dtype, flags))
-        found.add(((op.value or b"").decode(), version.value, (dtype.value or b"").decode()))
-    return frozenset(found)
+        found[(op.value or b"").decode(), version.value, (dtype.value or b"").decode()] = flags.value
+    return found
+
+
+@cache
+def kernels() -> frozenset[tuple[str, int, str]]:
+    """(op, version, dtype) of every kernel in the library; dtype "any" takes all."""
+    return frozenset(kernel_flags())
 
 
 def isas() -> list[str]:
