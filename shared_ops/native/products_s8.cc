@@ -72,7 +72,7 @@ Status CheckWeights(Prepare& ctx, const WeightsS8& w) {
 Status AllocatePacked(Prepare& ctx, const WeightsS8& w, const OutputQuant& y, int64_t bytes, int64_t columns,
                       PackedS8* packed) {
   if (Status s = CheckWeights(ctx, w); s != Status::kOk) return s;
-  packed->b = ctx.AllocateArray<int8_t>(bytes);
+  packed->b = ctx.AllocateArray<int8_t>(bytes + 64);
   packed->bias = ctx.AllocateArray<int32_t>(columns);
   packed->scale = ctx.AllocateArray<float>(columns);
   if (!packed->b || !packed->bias || !packed->scale) return Status::kOutOfMemory;
