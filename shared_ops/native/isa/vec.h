@@ -3,7 +3,7 @@
 //   #define RILLET_ISA avx2
 //   #include "vec.h"
 //
-// F is the vector of floats, I that of as many int32, kLanes their number (1 for scalar). The operators
+// F is the vector of floats, I that of as many uint32 (which wrap), kLanes their number (1 for scalar). The operators
 // + - * / < (F), + - & | << >> (I) and `condition ? a : b` work on either. Every operation is one IEEE operation or
 // integer bit work, so the same source gives the same bits in every namespace.
 #pragma once
@@ -37,34 +37,22 @@ namespace RILLET_ISA {
 
 constexpr int kLanes = 1;
 using F = float;
-// An int32 that wraps, as the lanes of vectors do.
-struct I {
-  int32_t v;
-  friend I operator+(I a, I b) {
-    return {static_cast<int32_t>(static_cast<uint32_t>(a.v) + static_cast<uint32_t>(b.v))};
-  }
-  friend I operator-(I a, I b) {
-    return {static_cast<int32_t>(static_cast<uint32_t>(a.v) - static_cast<uint32_t>(b.v))};
-  }
-  friend I operator&(I a, I b) { return {a.v & b.v}; }
-  friend I operator|(I a, I b) { return {a.v | b.v}; }
-  friend I operator<<(I a, int n) { return {static_cast<int32_t>(static_cast<uint32_t>(a.v) << n)}; }
-  friend I operator>>(I a, int n) { return {a.v >> n}; }
-};
+using I = uint32_t;
 
 RILLET_INLINE F Set(float x) { return x; }
-RILLET_INLINE I SetI(int32_t x) { return {x}; }
+RILLET_INLINE I SetI(uint32_t x) { return x; }
 RILLET_INLINE F Fma(F a, F b, F c) { return __builtin_fmaf(a, b, c); }
 RILLET_INLINE F Sqrt(F x) { return __builtin_sqrtf(x); }
-RILLET_INLINE F ToFloat(I i) { return static_cast<float>(i.v); }
+RILLET_INLINE F ToFloat(I i) { return static_cast<float>(static_cast<int32_t>(i)); }
+RILLET_INLINE I ShiftSigned(I i, int n) { return static_cast<I>(static_cast<int32_t>(i) >> n); }
 RILLET_INLINE I Bits(F x) {
   I i;
-  std::memcpy(&i.v, &x, 4);
+  std::memcpy(&i, &x, 4);
   return i;
 }
 RILLET_INLINE F Real(I i) {
   F x;
-  std::memcpy(&x, &i.v, 4);
+  std::memcpy(&x, &i, 4);
   return x;
 }
 
@@ -78,13 +66,15 @@ constexpr int kLanes = 8;
 constexpr int kLanes = 4;
 #endif
 typedef float F __attribute__((vector_size(kLanes * 4)));
-typedef int32_t I __attribute__((vector_size(kLanes * 4)));
+typedef uint32_t I __attribute__((vector_size(kLanes * 4)));
+typedef int32_t Signed __attribute__((vector_size(kLanes * 4)));
 
 RILLET_INLINE F Set(float x) { return x - F{}; }  // keeps -0
-RILLET_INLINE I SetI(int32_t x) { return I{} + x; }
+RILLET_INLINE I SetI(uint32_t x) { return x | I{}; }
 RILLET_INLINE I Bits(F x) { return (I)x; }
 RILLET_INLINE F Real(I i) { return (F)i; }
-RILLET_INLINE F ToFloat(I i) { return __builtin_convertvector(i, F); }
+RILLET_INLINE F ToFloat(I i) { return __builtin_convertvector((Signed)i, F); }
+RILLET_INLINE I ShiftSigned(I i, int n) { return (I)((Signed)i >> n); }
 
 #if RILLET_ISA_IS(AVX512)
 RILLET_INLINE F Fma(F a, F b, F c) { return (F)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
@@ -117,7 +107,9 @@ RILLET_INLINE __mmask16 FirstN(int64_t n) { return static_cast<__mmask16>((1u <<
 RILLET_INLINE F LoadN(const float* p, int64_t n) { return (F)_mm512_maskz_loadu_ps(FirstN(n), p); }
 RILLET_INLINE void StoreN(float* p, int64_t n, F x) { _mm512_mask_storeu_ps(p, FirstN(n), (__m512)x); }
 #elif RILLET_ISA_IS(AVX2)
-RILLET_INLINE __m256i FirstN(int64_t n) { return (__m256i)(I{0, 1, 2, 3, 4, 5, 6, 7} < SetI(static_cast<int32_t>(n))); }
+RILLET_INLINE __m256i FirstN(int64_t n) {
+  return (__m256i)(Signed{0, 1, 2, 3, 4, 5, 6, 7} < (Signed)SetI(static_cast<uint32_t>(n)));
+}
 RILLET_INLINE F LoadN(const float* p, int64_t n) { return (F)_mm256_maskload_ps(p, FirstN(n)); }
 RILLET_INLINE void StoreN(float* p, int64_t n, F x) { _mm256_maskstore_ps(p, FirstN(n), (__m256)x); }
 #else
@@ -135,7 +127,7 @@ RILLET_INLINE void StoreN(float* p, int64_t n, F x) {
 
 RILLET_INLINE F Abs(F x) { return Real(Bits(x) & SetI(0x7fffffff)); }
 // The magnitude of `size` with the sign of `sign`; `size` must not be negative.
-RILLET_INLINE F WithSign(F size, F sign) { return Real(Bits(size) | (Bits(sign) & SetI(INT32_MIN))); }
+RILLET_INLINE F WithSign(F size, F sign) { return Real(Bits(size) | (Bits(sign) & SetI(0x80000000))); }
 // The clamp of the numeric contract: lo > x ? lo : x, then hi < x ? hi : x. NaN passes, -0 stays. x86's max and min are
 // this very comparison when the bound comes first; NEON's are not.
 #if RILLET_ISA_IS(AVX512)

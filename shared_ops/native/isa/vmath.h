@@ -42,13 +42,15 @@ RILLET_INLINE F Exp(F x) {
   const ExpParts s = SplitExp(AtMost(AtLeast(x, Set(-104.0f)), Set(89.0f)));
   // Two exact factors, so that only the last product rounds, for denormal results too.
   const I half = s.n >> 1;
-  return (Set(1.0f) + s.tail) * PowerOfTwo(half) * PowerOfTwo(s.n - half);
+  const F scale = PowerOfTwo(half);
+  return Fma(scale, s.tail, scale) * PowerOfTwo(s.n - half);
 }
 
 // e^x where -87 <= x <= 88: one factor is enough.
 RILLET_INLINE F ExpInRange(F x) {
   const ExpParts s = SplitExp(x);
-  return (Set(1.0f) + s.tail) * PowerOfTwo(s.n);
+  const F scale = PowerOfTwo(s.n);
+  return Fma(scale, s.tail, scale);
 }
 
 // e^x - 1 for x <= 0, without cancellation near 0.
@@ -66,7 +68,7 @@ RILLET_INLINE F Log(F x) {
   const auto denormal = x < Set(tiny);
   const F y = denormal ? x * Set(8388608.0f) : x;
   const F shift = denormal ? Set(-23.0f) : Set(0.0f);
-  const I e = (Bits(y) - SetI(0x3f3504f3)) >> 23;  // y / 2^e lies in [sqrt(1/2), sqrt(2))
+  const I e = ShiftSigned(Bits(y) - SetI(0x3f3504f3), 23);  // y / 2^e lies in [sqrt(1/2), sqrt(2))
   const F f = Real(Bits(y) - (e << 23)) - Set(1.0f);
   const F n = ToFloat(e) + shift;
   const F s = f * f * Fma(Horner(f, k), f, Set(-0.5f));
