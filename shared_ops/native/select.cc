@@ -46,7 +46,7 @@ void SelectAll(const Run& run) {
   const T *a = run.in(1).as<T>(), *b = run.in(2).as<T>();
   T* y = run.out(0).as<T>();
   run.ParallelFor(plan.size, 8192, [&](int64_t begin, int64_t end, int) {
-    ForRows(plan, begin, end, [&](int64_t at, const int64_t(&from)[3], int64_t count) {
+    ForRows(plan, begin, end, [&](int64_t at, const int64_t (&from)[3], int64_t count) {
       row(condition + from[0], a + from[1], b + from[2], y + at, count);
     });
   });

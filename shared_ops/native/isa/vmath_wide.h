@@ -115,8 +115,8 @@ RILLET_INLINE void SinLanes(const float* x, float* y, uint64_t quarter) {
     const bool fits = (lane[0] < 0 ? -lane[0] : lane[0]) < static_cast<float>(kReducible);
     uint64_t q = 0;
     const double r = fits ? 0.0 : ReduceLarge(lane[0], &q);
-    const D result = fits ? SinReduced(WideLoad(lane), WideSetBits(quarter))
-                          : SinOfQuarter(WideSet(r), WideSetBits(q + quarter));
+    const D result =
+        fits ? SinReduced(WideLoad(lane), WideSetBits(quarter)) : SinOfQuarter(WideSet(r), WideSetBits(q + quarter));
     WideStore(lane, result);
     y[i] = lane[0];
   }
