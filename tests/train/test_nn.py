@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rillet.shared_ops.types import Dim
-from rillet.train import Graph, GraphError, Session, Variable, initializers, nn, placeholder
+from rillet.train import Graph, GraphError, Session, Variable, gradients, initializers, nn, placeholder
 
 RNG = np.random.default_rng(0)
 
@@ -131,3 +131,21 @@ def test_fans_and_spreads_of_initial_values() -> None:
     limit = np.sqrt(6 / (500 + 1000))
     assert np.abs(glorot).max() <= limit and glorot.std() == pytest.approx(limit / np.sqrt(3), rel=0.02)
     assert abs(glorot.mean()) < 0.02 * limit and (glorot != initializers.glorot_uniform(shape, 0, 2)).any()
+
+
+def test_dropout_differs_by_layer_step_and_seed_and_its_gradient_has_its_mask() -> None:
+    def masks(seed: int, extra: bool = False) -> list[bytes]:
+        with Graph(seed).as_default():
+            x = placeholder((50,))
+            if extra:
+                x = x * 1.0
+            a, b = nn.dropout(x, 0.5, name="a"), nn.dropout(x, 0.5, name="b")
+            (da,) = gradients(a, [x])
+            session = Session()
+            ya, yb, dx = session.run([a, b, da], {x: np.ones(50)})
+            assert set(ya) == {0, 2} and (ya == dx).all()
+            session.step = 1
+            return [ya.tobytes(), yb.tobytes(), session.run(a, {x: np.ones(50)}).tobytes()]
+
+    first = masks(1)
+    assert len({*first, *masks(2)}) == 6 and masks(1, extra=True) == first

@@ -93,6 +93,17 @@ def test_a_control_dependency_puts_the_read_after_the_update() -> None:
         assert [a.tolist() for a in session.run([v.value, new])] == [[1], [6]]
 
 
+def test_a_later_read_without_a_dependency_is_old_too() -> None:
+    with Graph().as_default():
+        v = Variable([1.0], name="v")
+        update = v.assign_add([5.0])
+        later = v.read_value()
+        session = Session()
+        session.initialize()
+        assert session.run([later, update])[0].tolist() == [1]
+        assert session.get(v).tolist() == [6]
+
+
 def test_an_old_value_used_after_the_update_is_kept() -> None:
     with Graph().as_default():
         v = Variable(ONES, name="v")
