@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rillet.lite import Interpreter
+from rillet.lite.cli import main
 from rillet.lite.library import is_available
 from rillet.lite.single import has_kernel
 from rillet.shared_ops.registry import get_op
@@ -19,8 +20,6 @@ from rillet.train import Graph, Saver, Session
 pytestmark = pytest.mark.skipif(
     not is_available() or not has_kernel(get_op("MatMul"), np.dtype(np.float32)), reason="needs native kernels"
 )
-ROOT = Path(__file__).resolve().parents[2]
-PATHS = ":".join(str(ROOT / f) for f in ("export", "quant", "train", "lite", "shared_ops"))
 SCRIPT = """
 from rillet.train import get_default_graph, nn, placeholder
 
@@ -34,12 +33,20 @@ def wrong():
 """
 
 
-def rillet(*arguments: Any, code: int = 0) -> str:
-    """Runs the command; its output, on one line."""
-    command = [sys.executable, "-c", "from rillet.lite.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env={"PYTHONPATH": PATHS, "COLUMNS": "500"})
-    assert done.returncode == code, done.stdout + done.stderr
-    return " ".join((done.stdout + done.stderr).split())
+@pytest.fixture
+def rillet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Calls the command as its entry point does; returns what it shows, on one line."""
+    monkeypatch.setenv("COLUMNS", "500")
+
+    def run(*arguments: Any, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["rillet", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = capsys.readouterr()
+        assert (ended.value.code or 0) == code, shown.out + shown.err
+        return " ".join((shown.out + shown.err).split())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_script_and_checkpoint_to_float_and_int8(files: Path) -> None:
+def test_script_and_checkpoint_to_float_and_int8(files: Path, rillet: Callable[..., str]) -> None:
     source, f = f"{files}/net.py:build", files
     shown = rillet("export", source, "--checkpoint", f / "net.ckpt", "-o", f / "float.rlt")
     assert "float.rlt: " in shown and "fuse_bias" in shown
@@ -101,7 +108,9 @@ def test_script_and_checkpoint_to_float_and_int8(files: Path) -> None:
         (["net.py:build", "--checkpoint", "net.ckpt", "--skip", "fold"], "no pass named 'fold'"),
     ],
 )
-def test_mistakes_are_one_line_and_write_nothing(files: Path, arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line_and_write_nothing(
+    files: Path, rillet: Callable[..., str], arguments: list[str], message: str
+) -> None:
     full = [str(files / a) if "." in a else a for a in arguments]
     shown = rillet("export", *full, "-o", files / "never.rlt", code=2)
     assert message in shown and "Traceback" not in shown
