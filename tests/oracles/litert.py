@@ -45,7 +45,7 @@ class Ref:
 
 
 # The lowest op version that takes int8 with every feature used here; float models run under them as well.
-VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 5, "SUB": 4, "QUANTIZE": 1, "DEQUANTIZE": 2}
+VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 5, "SUB": 4, "QUANTIZE": 1, "RESHAPE": 1}
 
 
 class LiteRtModel:
