@@ -43,22 +43,29 @@ void PlanReduction(const Tensor& x, const bool* mask, ReducePlan* plan) {
   }
 }
 
-Status PrepareReduction(Prepare& ctx, int out, DType dtype, ReducePlan* plan) {
-  const Tensor& x = ctx.in(0);
-  bool mask[kMaxRank] = {}, all = true;
+Status ReadReducedAxes(Prepare& ctx, bool* mask) {
+  const int rank = ctx.in(0).rank;
+  bool all = true;
   for (const Attr& a : ctx.attrs)
     if (a.name == "axes") all = a.kind == AttrKind::kNone;
   const Span<int64_t> axes = ctx.Ints("axes");
-  const bool keepdims = ctx.Bool("keepdims");
   if (ctx.status() != Status::kOk) return ctx.status();
-  for (int a = 0; a < x.rank; ++a) mask[a] = all;
+  for (int a = 0; a < rank; ++a) mask[a] = all;
   for (const int64_t axis : axes) {
-    const int64_t a = axis < 0 ? axis + x.rank : axis;
-    if (a < 0 || a >= x.rank)
-      return ctx.Fail("axis out of range: got %lld, expected below %d", static_cast<long long>(axis), x.rank);
+    const int64_t a = axis < 0 ? axis + rank : axis;
+    if (a < 0 || a >= rank)
+      return ctx.Fail("axis out of range: got %lld, expected below %d", static_cast<long long>(axis), rank);
     if (mask[a]) return ctx.Fail("axis %lld is named twice", static_cast<long long>(axis));
     mask[a] = true;
   }
+  return Status::kOk;
+}
+
+Status PrepareReduction(Prepare& ctx, int out, DType dtype, ReducePlan* plan) {
+  const Tensor& x = ctx.in(0);
+  bool mask[kMaxRank] = {};
+  const bool keepdims = ctx.Bool("keepdims");
+  if (ReadReducedAxes(ctx, mask) != Status::kOk) return ctx.status();
   int64_t dims[kMaxRank];
   int rank = 0;
   for (int a = 0; a < x.rank; ++a)

@@ -42,10 +42,25 @@ struct ReducePlan {
       }
     }
   }
+
+  // The same, from the last element to the first.
+  template <class Body>
+  void ForEachBackwards(const Body& body) const {
+    for (int64_t i = count - 1; i >= 0; --i) {
+      int64_t at = 0, rest = i;
+      for (int a = reduced - 1; a >= 0; --a) {
+        at += rest % reduced_dims[a] * reduced_strides[a];
+        rest /= reduced_dims[a];
+      }
+      body(at);
+    }
+  }
 };
 
 // The plan to reduce the axes of `x` that are set in `mask`.
 void PlanReduction(const Tensor& x, const bool* mask, ReducePlan* plan);
+// Reads `axes` of a reduction of input 0: sets mask where an axis is reduced.
+Status ReadReducedAxes(Prepare& ctx, bool* mask);
 // Reads `axes` and `keepdims`, sets output `out` (of `dtype`), and plans.
 Status PrepareReduction(Prepare& ctx, int out, DType dtype, ReducePlan* plan);
 

@@ -12,6 +12,7 @@ import pytest
 import rillet.train  # noqa: F401 - defines the ops
 from rillet.lite.library import is_available
 from rillet.lite.single import apply_native
+from rillet.shared_ops.errors import RilletError
 from rillet.shared_ops.registry import get_op
 
 LR = 0.05
@@ -154,3 +155,19 @@ def test_batch_norm_moving_variance_is_unbiased_and_survives_a_large_mean(apply:
     np.testing.assert_allclose(variance, 0.75 + 0.25 * x.astype(np.float64).var(0, ddof=1), rtol=1e-4)
     np.testing.assert_allclose(y.std(0), 1, rtol=1e-3)
     np.testing.assert_array_equal(by_reference("BatchNorm", x, one, zero, zero, one, epsilon=0.0)[0], x)
+
+
+@pytest.mark.parametrize("apply", [by_reference, by_native])
+def test_scatter_keeps_the_order_of_equal_indices(apply: Apply) -> None:
+    var, rows = np.zeros((3, 2), np.float32), np.arange(6, dtype=np.float32).reshape(3, 2)
+    (added,) = apply("ScatterAdd", var, np.array([1, 1, 0]), rows)
+    np.testing.assert_array_equal(added, [[4, 5], [2, 4], [0, 0]])
+    (updated,) = apply("ScatterUpdate", var, np.array([1, 1, 0]), rows)
+    np.testing.assert_array_equal(updated, [[4, 5], [2, 3], [0, 0]])
+
+
+@pytest.mark.parametrize("apply", [by_reference, by_native])
+@pytest.mark.parametrize("name", ["ScatterAdd", "ScatterUpdate"])
+def test_scatter_names_an_index_that_is_no_row(apply: Apply, name: str) -> None:
+    with pytest.raises(RilletError, match="index 2: got 3, expected a row from 0 to 2"):
+        apply(name, np.zeros((3, 1), np.float32), np.array([0, 1, 3]), np.ones((3, 1), np.float32))

@@ -252,7 +252,7 @@ PROD_GRAD = define_op(
         attrs=ReduceAttrs,
         infer=infer_prod_grad,
         reference=prod_grad_reference,
-        native="",
+        native="prod_grad",
         doc="The gradient of Prod; `dy` has the reduced axes with size 1. Right also where factors are zero.",
     )
 )
