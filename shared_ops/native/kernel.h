@@ -36,7 +36,8 @@ struct Span {
   const T* end() const { return data + size; }
 };
 
-// real = scale * (quantized - zero_point). count is 0 for a tensor that is not quantized, 1 per tensor, else per channel.
+// real = scale * (quantized - zero_point). count is 0 for a tensor that is not quantized, 1 per tensor, else per
+// channel.
 struct Quant {
   const float* scale = nullptr;
   int32_t count = 0;
@@ -62,7 +63,10 @@ struct Tensor {
     return n;
   }
   size_t bytes() const { return static_cast<size_t>(size()) * SizeOf(dtype); }
-  template <class T> T* as() const { return static_cast<T*>(data); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
 };
 
 // An attribute as it stands in the file. Booleans are ints; nested tuples are flat.
@@ -86,14 +90,15 @@ struct Message {
   void Set(const char* format, ...) __attribute__((format(printf, 2, 3)));
 };
 
-// What `prepare` works with. Getters of attributes record an error and return zero (or an empty span) where the attribute
-// is missing or of another kind; `status()` returns it, so that a kernel may read all attributes first and check once.
+// What `prepare` works with. Getters of attributes record an error and return zero (or an empty span) where the
+// attribute is missing or of another kind; `status()` returns it, so that a kernel may read all attributes first and
+// check once.
 class Prepare {
  public:
   Span<Tensor> inputs;
   Tensor* outputs = nullptr;  // dtype and quant are set from the file; prepare sets rank and dims
   int64_t output_count = 0;
-  int threads = 1;            // the most threads that a run may use: workspace "per thread" counts these
+  int threads = 1;  // the most threads that a run may use: workspace "per thread" counts these
 
   bool Has(int i) const { return i < inputs.size && inputs[i].present; }
   // Records an error where input i is absent: kernels ask `Has` before they touch an optional input.
@@ -112,18 +117,25 @@ class Prepare {
   Status SetOutput(int i, DType dtype, int rank, const int64_t* dims);
   Status SetOutputLike(int i, const Tensor& t) { return SetOutput(i, t.dtype, t.rank, t.dims); }
 
-  // Memory that lives as long as the prepared kernel: 64-byte aligned, zeroed, kSlack readable behind. Null: out of memory.
+  // Memory that lives as long as the prepared kernel: 64-byte aligned, zeroed, kSlack readable behind. Null: out of
+  // memory.
   void* Allocate(size_t bytes);
-  template <class T> T* AllocateArray(int64_t n) { return static_cast<T*>(Allocate(static_cast<size_t>(n) * sizeof(T))); }
+  template <class T>
+  T* AllocateArray(int64_t n) {
+    return static_cast<T*>(Allocate(static_cast<size_t>(n) * sizeof(T)));
+  }
   // The kernel's state, handed to run. Zeroed; never destroyed, so T must be trivially destructible.
-  template <class T> T* NewState() {
+  template <class T>
+  T* NewState() {
     static_assert(std::is_trivially_destructible_v<T>);
     void* p = Allocate(sizeof(T));
     state = p;
     return p ? new (p) T() : nullptr;
   }
   // Scratch memory of a run, shared by all kernels of a context (64-byte aligned). The largest request counts.
-  void NeedWorkspace(size_t bytes) { if (bytes > workspace_bytes) workspace_bytes = bytes; }
+  void NeedWorkspace(size_t bytes) {
+    if (bytes > workspace_bytes) workspace_bytes = bytes;
+  }
 
   Status Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
   Status status() const { return status_; }
@@ -131,7 +143,7 @@ class Prepare {
   // Set by the engine before, read by it after.
   Span<Attr> attrs;
   Message* message = nullptr;
-  void* memory = nullptr;                                  // opaque; passed to `allocate`
+  void* memory = nullptr;  // opaque; passed to `allocate`
   void* (*allocate)(void* memory, size_t bytes) = nullptr;
   void* state = nullptr;
   size_t workspace_bytes = 0;
@@ -156,9 +168,13 @@ class Run {
   bool Has(int i) const { return i < inputs.size && inputs[i].present; }
   const Tensor& in(int i) const { return inputs[i]; }
   Tensor& out(int i) const { return outputs[i]; }
-  template <class T> const T& state() const { return *static_cast<const T*>(state_ptr); }
+  template <class T>
+  const T& state() const {
+    return *static_cast<const T*>(state_ptr);
+  }
   // Splits [0, n) over the pool's threads in pieces of at least `grain`: body(begin, end, thread).
-  template <class F> void ParallelFor(int64_t n, int64_t grain, const F& body) const {
+  template <class F>
+  void ParallelFor(int64_t n, int64_t grain, const F& body) const {
     pool->ParallelFor(n, grain, body);
   }
   Status Fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));
@@ -171,8 +187,10 @@ struct Kernel {
 
 // Flags of kernels.inc.
 constexpr uint32_t kPlain = 0;
-constexpr uint32_t kAlias = 1;     // output 0 is input 0's bytes under another shape: the planner shares them, run is not called
-constexpr uint32_t kInPlace = 2;   // output 0 may lie where input 0 lay, if nobody reads input 0 afterwards and sizes agree
+constexpr uint32_t kAlias =
+    1;  // output 0 is input 0's bytes under another shape: the planner shares them, run is not called
+constexpr uint32_t kInPlace =
+    2;  // output 0 may lie where input 0 lay, if nobody reads input 0 afterwards and sizes agree
 constexpr uint32_t kTraining = 4;  // linked into the full library only
 
 struct KernelEntry {
@@ -192,8 +210,8 @@ const char* NameOf(DType dtype);
 #define RILLET_KERNEL(op, version, stem, dtype, flags) extern const Kernel stem##_##dtype;
 #include "kernels.inc"
 #ifdef RILLET_TRAINING
-#include "training/kernels.inc"
 #include "../../train/native/kernels.inc"
+#include "training/kernels.inc"
 #endif
 #undef RILLET_KERNEL
 

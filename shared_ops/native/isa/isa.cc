@@ -20,8 +20,8 @@ bool CpuHas(Isa isa) {
   switch (isa) {
     case Isa::kAvx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::kAvx512:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-             __builtin_cpu_supports("avx512dq");
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     case Isa::kAvx512Vnni: return CpuHas(Isa::kAvx512) && __builtin_cpu_supports("avx512vnni");
     default: return false;
   }
@@ -36,8 +36,12 @@ bool CpuHas(Isa isa) {
 
 bool BuildHas(Isa isa) {
   constexpr const void* kHere = "";
-  const void* const built[kIsaCount] = {kHere, RILLET_AVX2(kHere), RILLET_AVX512(kHere), RILLET_AVX512VNNI(kHere),
-                                        RILLET_NEON(kHere), RILLET_NEONDOT(kHere)};
+  const void* const built[kIsaCount] = {kHere,
+                                        RILLET_AVX2(kHere),
+                                        RILLET_AVX512(kHere),
+                                        RILLET_AVX512VNNI(kHere),
+                                        RILLET_NEON(kHere),
+                                        RILLET_NEONDOT(kHere)};
   return built[static_cast<int>(isa)] != nullptr;
 }
 

@@ -15,8 +15,9 @@ Isa CurrentIsa();
 // Returns false, and changes nothing, where `isa` is not available.
 bool SetIsa(Isa isa);
 
-// One implementation of a family of inner loops for each ISA; null where that ISA has none of its own (or this build lacks
-// it). A family lists what it has: `const IsaTable<GemmF32> kTable = {&scalar::kGemm, RILLET_AVX2(&avx2::kGemm), ...}`.
+// One implementation of a family of inner loops for each ISA; null where that ISA has none of its own (or this build
+// lacks it). A family lists what it has: `const IsaTable<GemmF32> kTable = {&scalar::kGemm, RILLET_AVX2(&avx2::kGemm),
+// ...}`.
 template <class T>
 struct IsaTable {
   const T* scalar;
@@ -28,10 +29,16 @@ struct IsaTable {
 
   const T& Current() const {
     switch (CurrentIsa()) {
-      case Isa::kAvx512Vnni: if (avx512vnni) return *avx512vnni; [[fallthrough]];
-      case Isa::kAvx512: if (avx512) return *avx512; [[fallthrough]];
+      case Isa::kAvx512Vnni:
+        if (avx512vnni) return *avx512vnni;
+        [[fallthrough]];
+      case Isa::kAvx512:
+        if (avx512) return *avx512;
+        [[fallthrough]];
       case Isa::kAvx2: return avx2 ? *avx2 : *scalar;
-      case Isa::kNeonDot: if (neondot) return *neondot; [[fallthrough]];
+      case Isa::kNeonDot:
+        if (neondot) return *neondot;
+        [[fallthrough]];
       case Isa::kNeon: return neon ? *neon : *scalar;
       case Isa::kScalar: break;
     }

@@ -1,6 +1,6 @@
-// Stands before the compiler's immintrin.h where AVX-512 is emulated: the same source, its AVX-512 intrinsics computed by
-// SIMDe (Debian package libsimde-dev) with what this CPU has. It shows that the logic is right where no AVX-512 CPU is at
-// hand. Intrinsics that SIMDe 0.7.4 lacks follow below, as plain loops.
+// Stands before the compiler's immintrin.h where AVX-512 is emulated: the same source, its AVX-512 intrinsics computed
+// by SIMDe (Debian package libsimde-dev) with what this CPU has. It shows that the logic is right where no AVX-512 CPU
+// is at hand. Intrinsics that SIMDe 0.7.4 lacks follow below, as plain loops.
 #pragma once
 #include_next <immintrin.h>
 #define SIMDE_ENABLE_NATIVE_ALIASES
@@ -38,8 +38,8 @@ inline To Convert(From from) {
   return to;
 }
 
-// Both halves by the 256-bit instruction: SIMDe would round between multiplication and addition, and where a float is out of
-// an int's range.
+// Both halves by the 256-bit instruction: SIMDe would round between multiplication and addition, and where a float is
+// out of an int's range.
 template <class Wide, class Half, class Result, class Function, class... More>
 inline Result InHalves(Function function, Wide first, More... more) {
   Half in[1 + sizeof...(More)][2];
@@ -61,11 +61,12 @@ inline Result InHalves(Function function, Wide first, More... more) {
 }
 
 inline __m512 FusedPs(__m512 a, __m512 b, __m512 c) {
-  return InHalves<__m512, __m256, __m512>([](__m256 x, __m256 y, __m256 z) { return _mm256_fmadd_ps(x, y, z); }, a, b, c);
+  return InHalves<__m512, __m256, __m512>([](__m256 x, __m256 y, __m256 z) { return _mm256_fmadd_ps(x, y, z); }, a, b,
+                                          c);
 }
 inline __m512d FusedPd(__m512d a, __m512d b, __m512d c) {
-  return InHalves<__m512d, __m256d, __m512d>([](__m256d x, __m256d y, __m256d z) { return _mm256_fmadd_pd(x, y, z); }, a,
-                                             b, c);
+  return InHalves<__m512d, __m256d, __m512d>([](__m256d x, __m256d y, __m256d z) { return _mm256_fmadd_pd(x, y, z); },
+                                             a, b, c);
 }
 inline __m512i ToInt(__m512 a) {
   return InHalves<__m512, __m256, __m512i>([](__m256 x) { return _mm256_cvtps_epi32(x); }, a);
