@@ -1,9 +1,13 @@
 #include "context.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
 namespace rillet {
+namespace {
+constexpr size_t kCacheSize = 4;
+}
 
 Result Context::Make(const Model& model, int threads, std::unique_ptr<Context>* context) {
   std::unique_ptr<Context> c(new Context(model, threads));
@@ -56,7 +60,7 @@ Result Context::SetShape(int32_t tensor, const int64_t* dims, int32_t rank) {
   Shape& s = shapes_[static_cast<size_t>(tensor)];
   if (rank && std::memcmp(s.dims, dims, sizeof(int64_t) * static_cast<size_t>(rank)) != 0) {
     std::memcpy(s.dims, dims, sizeof(int64_t) * static_cast<size_t>(rank));
-    prepared_.reset();
+    prepared_ = nullptr;
   }
   return {};
 }
@@ -79,10 +83,23 @@ Result Context::BindVariable(int32_t variable, void* data, size_t bytes, const i
             std::string("variable '") + info.name + "': memory is null or not aligned to its elements"};
   RILLET_TRY(SetShape(tensor, dims, rank));
   void*& bound = variables_[static_cast<size_t>(variable)];
+  if (bound == data && prepared_) return {};
   if (!bound) --unbound_;
   bound = data;
   if (prepared_) prepared_->BindVariable(tensor, data);
   return {};
+}
+
+Prepared* Context::FindPrepared() {
+  for (Cached& c : cache_) {
+    bool same = true;
+    for (size_t t = 0; same && t < shapes_.size(); ++t)
+      same = std::equal(shapes_[t].dims, shapes_[t].dims + shapes_[t].rank, c.shapes[t].dims);
+    if (!same) continue;
+    c.used = ++uses_;
+    return c.it.get();
+  }
+  return nullptr;
 }
 
 Result Context::PrepareNow() {
@@ -94,7 +111,16 @@ Result Context::PrepareNow() {
           return {RILLET_BAD_ARGUMENT, std::string("'") + model_.tensors[t].name + "': dimension " + std::to_string(d) +
                                            " is not known. Resize the input (or bind the variable) first"};
   }
-  RILLET_TRY(Prepared::Make({&model_, shapes_, &pool_, &message_, keep_all_}, &prepared_));
+  prepared_ = FindPrepared();
+  if (!prepared_) {
+    std::unique_ptr<Prepared> made;
+    RILLET_TRY(Prepared::Make({&model_, shapes_, &pool_, &message_, keep_all_}, &made));
+    if (cache_.size() == kCacheSize)
+      cache_.erase(std::min_element(cache_.begin(), cache_.end(),
+                                    [](const Cached& a, const Cached& b) { return a.used < b.used; }));
+    prepared_ = made.get();
+    cache_.push_back({shapes_, std::move(made), ++uses_});
+  }
   for (size_t v = 0; v < variables_.size(); ++v)
     if (variables_[v]) prepared_->BindVariable(model_.variables[v], variables_[v]);
   message_.text[0] = 0;
@@ -149,7 +175,7 @@ Tensor Context::Value(int32_t tensor) const {
 }
 
 Result Context::KeepAll(bool keep) {
-  if (keep != keep_all_) prepared_.reset();
+  if (keep != keep_all_) prepared_ = nullptr, cache_.clear();
   keep_all_ = keep;
   return {};
 }

@@ -27,11 +27,12 @@ class Context {
     uint64_t nanoseconds = 0, runs = 0;
   };
   const std::vector<Time>& times() const { return times_; }
-  const Prepared* prepared() const { return prepared_.get(); }
+  const Prepared* prepared() const { return prepared_; }
 
  private:
   Context(const Model& model, int threads);
   bool ShapesAreKnown() const;
+  Prepared* FindPrepared();
   Result CheckDims(const TensorInfo& info, const int64_t* dims, int32_t rank) const;
   Result SetShape(int32_t tensor, const int64_t* dims, int32_t rank);
   Result RunTimed();
@@ -42,7 +43,15 @@ class Context {
   Message message_;
   std::vector<Shape> shapes_;     // of each tensor
   std::vector<void*> variables_;  // bound memory
-  std::unique_ptr<Prepared> prepared_;
+  // What was prepared for the shapes used last, so that alternating shapes (a last, smaller batch) cost nothing.
+  struct Cached {
+    std::vector<Shape> shapes;
+    std::unique_ptr<Prepared> it;
+    uint64_t used;
+  };
+  std::vector<Cached> cache_;
+  Prepared* prepared_ = nullptr;  // of the shapes that are set now, or null
+  uint64_t uses_ = 0;
   bool keep_all_ = false;
   bool timed_ = false;
   int32_t unbound_ = 0;      // variables without memory

@@ -212,6 +212,7 @@ void Prepared::MakeSteps() {
 }
 
 void Prepared::BindVariable(int32_t tensor, void* data) {
+  if (values[static_cast<size_t>(tensor)].data == data) return;
   for (size_t t = 0; t < values.size(); ++t)
     if (plan_.root[t] == tensor && !values[t].constant) values[t].data = data;
   for (size_t i = 0; i < nodes_.size(); ++i) {

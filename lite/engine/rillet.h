@@ -121,7 +121,7 @@ RILLET_API rillet_status rillet_profile_get(const rillet_context* context, int32
 /* Bytes of the arena, of packed weights and kernel state, and of the workspace. */
 RILLET_API rillet_status rillet_memory(const rillet_context* context, size_t* arena, size_t* prepared,
                                        size_t* workspace);
-/* The most bytes that one context may take, of this process; 0: the machine's memory, which is the default. */
+/* The most bytes that preparing a context for one set of shapes may take; 0: the machine's memory, the default. */
 RILLET_API void rillet_set_memory_limit(size_t bytes);
 
 /* The kernels in this library, and the instruction sets they can use. */

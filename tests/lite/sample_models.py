@@ -24,13 +24,13 @@ def weights(*shape: int, seed: int = 0) -> Any:
 
 
 def float_model(batch: Any = 2) -> Program:
-    """Image to class scores: convolutions, residual, pool, a reshape by arithmetic on shapes, dense, softmax."""
+    """Image to class scores: convolutions, a residual, pool, a reshape by arithmetic on shapes, dense, softmax."""
     p = Program(metadata={"labels": '["cat", "dog", "eel", "fox"]'})
     x = p.add_input("image", TensorType(F32, (batch, 6, 6, 3)))
     w = p.add_constant("conv/w", weights(3, 3, 3, 8))
     b = p.add_constant("conv/b", weights(8))
     y = apply(p, "Conv2D", x, w, b, padding="SAME", activation="RELU6")
-    d = apply(p, "DepthwiseConv2D", y, p.add_constant("dw/w", weights(3, 3, 8, 1)), padding="SAME")
+    d = apply(p, "Conv2D", y, p.add_constant("grouped/w", weights(3, 3, 2, 8)), padding="SAME", groups=4)
     y = apply(p, "Add", y, d)
     y = apply(p, "MaxPool", y, ksize=(2, 2), strides=(2, 2))
     shape = apply(p, "Shape", y)
