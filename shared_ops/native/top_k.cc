@@ -122,9 +122,46 @@ bool Better(bool largest, T a, T best) {
   return (largest ? a > best : a < best) || (a != a && best == best);
 }
 
+// One row of neighbours: the best value over 16 lanes side by side, then its first place. Which value is best does not
+// depend on the order of comparisons, and equal ones (zeros of both signs too) are told apart by their place.
+template <class T>
+int64_t ArgOfRow(bool largest, int64_t n, const T* x) {
+  constexpr int64_t kLanes = 16;
+  T best[kLanes];
+  bool nan = false;
+  for (int64_t l = 0; l < kLanes; ++l) best[l] = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t l = 0; l < kLanes; ++l) {
+      const T v = x[i + l];
+      nan |= v != v;
+      best[l] = (largest ? v > best[l] : v < best[l]) ? v : best[l];
+    }
+  for (; i < n; ++i) {
+    nan |= x[i] != x[i];
+    best[0] = (largest ? x[i] > best[0] : x[i] < best[0]) ? x[i] : best[0];
+  }
+  for (int64_t l = 1; l < kLanes; ++l) best[0] = (largest ? best[l] > best[0] : best[l] < best[0]) ? best[l] : best[0];
+  for (i = 0; i < n - 1; ++i)
+    if (nan ? x[i] != x[i] : x[i] == best[0]) break;
+  return i;
+}
+
+template <class T>
+Status RunArgOfRows(const Run& run) {
+  const AxisState& s = run.state<AxisState>();
+  const T* x = run.in(0).as<T>();
+  run.ParallelFor(s.outer, 1 + 16384 / s.n, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row)
+      StoreIndex(run.out(0), row, s.largest ? ArgOfRow(true, s.n, x + row * s.n) : ArgOfRow(false, s.n, x + row * s.n));
+  });
+  return Status::kOk;
+}
+
 template <class T>
 Status RunArgOf(const Run& run) {
   const AxisState& s = run.state<AxisState>();
+  if (s.inner == 1) return RunArgOfRows<T>(run);
   const T* x = run.in(0).as<T>();
   constexpr int64_t kColumns = 32;  // side by side, so that memory is read in order
   const int64_t groups = (s.inner + kColumns - 1) / kColumns;

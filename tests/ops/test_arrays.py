@@ -295,3 +295,16 @@ def test_shapes_are_followed_through_arithmetic_on_shapes() -> None:
 def test_reshape_works_with_names(shape: Any, target: Any, want: Any) -> None:
     given = TensorType(np.dtype(np.int32), (len(target),), target)
     assert infer("Reshape", TensorType(np.dtype(np.float32), shape), given).shape == want
+
+
+@native
+@pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
+def test_the_first_extreme_of_rows_around_the_lanes(name: str) -> None:
+    """Many equal values, and NaN, in rows around the 16 lanes: NumPy's answer."""
+    rng = np.random.default_rng(4)
+    for n, dtype in itertools.product((1, 2, 15, 16, 17, 33, 100), ("f32", "i8", "u8", "i64")):
+        x = rng.integers(0, 5, size=(50, n)).astype(DTYPES[dtype])
+        if dtype == "f32":
+            x[rng.random(x.shape) < 0.02] = np.nan
+        want = np.argmax(x, axis=1) if name == "ArgMax" else np.argmin(x, axis=1)
+        np.testing.assert_array_equal(by_native(name, x)[0], want, err_msg=f"{n} {dtype}")
