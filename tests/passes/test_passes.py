@@ -22,9 +22,10 @@ from rillet.shared_ops.passes import (
     inference_passes,
     merge_equal_subexpressions,
 )
+from rillet.shared_ops.types import TensorType
 
 RNG = np.random.default_rng(7)
-KINDS = ["Conv2D", "DepthwiseConv2D", "MatMul", "MatMul transposed"]
+KINDS = ["Conv2D", "DepthwiseConv2D", "Conv2DTranspose", "MatMul", "MatMul transposed"]
 
 
 def layer(kind: str, channels: int = 6) -> tuple[Build, str, Any]:
@@ -35,7 +36,7 @@ def layer(kind: str, channels: int = 6) -> tuple[Build, str, Any]:
         w = floats(RNG, channels, 5) if transposed else floats(RNG, 5, channels)
         return b, b("MatMul", "x", w, transpose_b=transposed), floats(RNG, 3, 5)
     b = Build(x=("n", 5, 5, 3))
-    shape = (3, 3, 3, channels) if kind == "Conv2D" else (3, 3, 3, channels // 3)
+    shape = {"Conv2D": (3, 3, 3, channels), "DepthwiseConv2D": (3, 3, 3, channels // 3)}.get(kind, (3, 3, channels, 3))
     return b, b(kind, "x", floats(RNG, *shape), padding="SAME"), floats(RNG, 2, 5, 5, 3)
 
 
@@ -119,6 +120,18 @@ def test_bias_along_other_axes_stays(constant: tuple[int, ...]) -> None:
     assert ops_of(fuse_bias(b.program)) == ["Conv2D", "Add"]
 
 
+def test_bias_along_a_spatial_axis_of_the_same_size_stays() -> None:
+    b = Build(x=("n", 5, 6, 3))
+    b("Add", b("Conv2D", "x", floats(RNG, 1, 1, 3, 6)), floats(RNG, 6, 1))
+    assert ops_of(fuse_bias(b.program)) == ["Conv2D", "Add"]
+
+
+def test_bias_stays_where_the_plain_sum_is_read_too() -> None:
+    b, y, x = layer("Conv2D")
+    b("Mul", b("BiasAdd", y, floats(RNG, 6)), y)
+    assert ops_of(fuse_bias(b.program)) == ["Conv2D", "BiasAdd", "Mul"]
+
+
 def test_activation_stays_where_the_sum_is_read_too() -> None:
     b, y, _ = layer("Conv2D")
     b("Add", b("Relu", y), y)
@@ -181,6 +194,10 @@ def test_two_outputs_of_one_value_stay_two() -> None:
 def test_reshape_that_may_change_the_shape_stays() -> None:
     b = Build(x=(None, None))
     b("Neg", b("Reshape", "x", np.array([-1, 3], np.int32)))
+    assert ops_of(drop_identities(b.program)) == ["Reshape", "Neg"]
+    b = Build(x=(None, None))
+    b.program.add_input("shape", TensorType(np.dtype(np.int32), (2,)))
+    b("Neg", b("Reshape", "x", "shape"))
     assert ops_of(drop_identities(b.program)) == ["Reshape", "Neg"]
 
 

@@ -152,6 +152,25 @@ def test_islands_stay_float_and_say_why() -> None:
     assert "second/int8" in report.sqnr and report.worst(1)[0][1] <= min(report.sqnr.values())
 
 
+def test_moves_between_islands_stay_float() -> None:
+    b = Build(x=(4, 8))
+    h = b("Floor", b("MatMul", "x", floats(RNG, 8, 6)))
+    b("Ceil", b("Transpose", b("Reshape", h, np.array([6, 4], np.int32)), perm=(1, 0)))
+    int8, report = int8_of(b, x=floats(RNG, 4, 8))
+    assert ops_of(int8) == ["Quantize", "MatMul", "Dequantize", "Floor", "Reshape", "Transpose", "Ceil"]
+    assert [i.op for i in report.islands] == ["Floor", "Reshape", "Transpose", "Ceil"]
+
+
+def test_products_of_two_activations() -> None:
+    b = Build(x=(2, 3, 4), y=(2, 4, 5))
+    b("Mul", b("BatchMatMul", "x", "y"), np.float32(3.0))
+    x, y = floats(RNG, 2, 3, 4), floats(RNG, 2, 4, 5)
+    int8, report = int8_of(b, x=x, y=y)
+    assert not report.islands
+    step = int8.values["Mul/int8"].quant.scale[0]
+    assert np.abs(values(int8, x=x, y=y)["Mul"] - outputs(b.program, x=x, y=y)[0]).max() <= 4 * step
+
+
 def test_weights_that_are_computed_are_an_island() -> None:
     b = Build(x=(8, 8), w=(8, 6))
     b("MatMul", "x", "w")

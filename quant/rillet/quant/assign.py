@@ -11,9 +11,10 @@ from rillet.lite.single import has_kernel
 from rillet.quant.calibrate import Calibration
 from rillet.quant.observers import Range
 from rillet.quant.parameters import activation_params
-from rillet.quant.weights import multiplier_refusal
-from rillet.shared_ops.int8 import Accumulate, AddSub, Lookup, SameScale
+from rillet.quant.weights import multiplier_refusal, range_refusal
+from rillet.shared_ops.int8 import Accumulate, AddSub, Lookup, Product, SameScale
 from rillet.shared_ops.program import Application, Program
+from rillet.shared_ops.quantize import requantize_scale
 from rillet.shared_ops.types import Array, QuantParams
 
 # A constant that reaches further than this beside the real values would leave them less than one step of 256.
@@ -49,6 +50,7 @@ def assign_params(program: Program, calibration: Calibration) -> Assignment:
     for a in program:
         if reason := _refusal(program, a, calibration):
             result.islands[a.outputs[0]] = reason
+    _leave_between_islands(program, result)
     groups = _Groups(program, result, calibration)
     groups.assign()
     for a in program:
@@ -88,6 +90,25 @@ def _refusal(program: Program, a: Application, calibration: Calibration) -> str:
     return _accumulate_refusal(program, a) if isinstance(family, Accumulate) else ""
 
 
+def _leave_between_islands(program: Program, result: Assignment) -> None:
+    """Ops that only move values stay float where islands stand on both sides: int8 would cost accuracy for nothing.
+
+    Starts from all of them and strikes out, again and again, those with an int8 neighbour.
+    """
+    producers, readers = program.producers(), program.consumers()
+    moving = {a for a in program if getattr(a.op.quantize, "same_scale", False) and not result.is_island(a)}
+
+    def stays(a: Application) -> bool:
+        made = [producers[n] for n in float_inputs(program, a) if n in producers]
+        read = [r for n in float_outputs(program, a) for r in readers[n]]
+        return bool(made) and all(result.is_island(b) or b in moving for b in made + read)
+
+    while struck := {a for a in moving if not stays(a)}:
+        moving -= struck
+    for a in moving:
+        result.islands[a.outputs[0]] = "only moves values between float islands"
+
+
 def _accumulate_refusal(program: Program, a: Application) -> str:
     assert isinstance(a.op.quantize, Accumulate)
     if a.op.quantize.channel_axis is None:
@@ -109,6 +130,9 @@ def _scale_refusal(program: Program, a: Application, result: Assignment) -> str:
     """Why the scales found do not suit the integer arithmetic."""
     if isinstance(a.op.quantize, Accumulate) and a.op.quantize.channel_axis is not None:
         return multiplier_refusal(program, a, result.params[a.inputs[0] or ""], result.params[a.outputs[0]])
+    if isinstance(a.op.quantize, (Accumulate, Product)):
+        x, w, y = (result.params[n or ""] for n in (a.inputs[0], a.inputs[1], a.outputs[0]))
+        return range_refusal(requantize_scale(x, w, y))
     if not isinstance(a.op.quantize, AddSub):
         return ""
     y = result.params[a.outputs[0]].scale[0]

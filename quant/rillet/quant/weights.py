@@ -47,7 +47,11 @@ def quantize_layer(program: Program, a: Application, x: QuantParams) -> LayerWei
 
 def multiplier_refusal(program: Program, a: Application, x: QuantParams, y: QuantParams) -> str:
     """Why the layer's requantization would leave the range of the profile; "" where it does not."""
-    multiplier = requantize_scale(x, quantize_layer(program, a, x).weights_q, y)
+    return range_refusal(requantize_scale(x, quantize_layer(program, a, x).weights_q, y))
+
+
+def range_refusal(multiplier: NDArray[np.float32]) -> str:
+    """Why factors of requantization are none that the profile takes; "" where they are."""
     if np.all(multiplier > 0) and np.all(multiplier < LARGEST_MULTIPLIER):
         return ""
     low, high = float(multiplier.min()), float(multiplier.max())

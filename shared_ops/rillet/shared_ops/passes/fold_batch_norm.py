@@ -13,11 +13,11 @@ from rillet.shared_ops.program import Application, Program
 from rillet.shared_ops.types import Array
 
 # Ops whose weights can take one factor an output channel; _along_outputs knows where those channels lie.
-_FOLDS = {"Conv2D", "DepthwiseConv2D", "MatMul"}
+_FOLDS = {"Conv2D", "DepthwiseConv2D", "Conv2DTranspose", "MatMul"}
 
 
 def fold_batch_norm(program: Program, note: Note = silent) -> Program:
-    """Conv2D, DepthwiseConv2D or MatMul followed by BatchNorm becomes one op with other weights and a bias.
+    """A convolution (of any kind) or MatMul followed by BatchNorm becomes one op with other weights and a bias.
 
     y = (conv(x, w) + b - mean) * k + offset with k = scale / sqrt(variance + epsilon) is conv(x, w * k) +
     (b - mean) * k + offset. The products are taken in float64 and rounded once. A BiasAdd between the two goes with
@@ -79,10 +79,11 @@ def _fold(program: Program, linear: Application, norm: Application) -> None:
 
 
 def _along_outputs(k: NDArray[np.float64], linear: Application, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The factors, shaped to multiply the weights: HWIO and [K, N] keep outputs last, HWCM has channel c*M+m."""
+    """The factors, shaped to multiply the weights. HWIO and [K, N] have the outputs last, transposed ones last but one;
+    in HWCM, output channel c*M+m stands at [c, m]."""
     if linear.op.name == "DepthwiseConv2D":
         return k.reshape(shape[2], shape[3])
-    if getattr(linear.attrs, "transpose_b", False):
+    if linear.op.name == "Conv2DTranspose" or getattr(linear.attrs, "transpose_b", False):
         return k[:, None]
     return k
 
