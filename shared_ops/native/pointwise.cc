@@ -71,12 +71,26 @@ struct BinaryState {
   BroadcastPlan<2> plan;
   BinaryLoop loops[kOperandForms];
   float params[kMaxParams];
-  int tiled;  // the operand that is one short row, repeated for all rows of the other; -1: none
+  int tiled;    // the operand that repeats a short row along the plan's rows; -1: none
+  int64_t row;  // its length
 };
 
-int TiledOperand(const BroadcastPlan<2>& plan) {
-  if (plan.rank != 2 || plan.row() > kShortRow || !plan.Varies(0) || !plan.Varies(1)) return -1;
-  return plan.strides[0][0] == 0 ? 0 : plan.strides[1][0] == 0 ? 1 : -1;
+// Where one operand repeats a short row while the other one goes on, joins the last two axes: the walk then sees one
+// long row along which the repeating operand stands still at its first element.
+void JoinShortRows(BinaryState* state) {
+  BroadcastPlan<2>& plan = state->plan;
+  state->tiled = -1;
+  if (plan.rank < 2 || plan.row() > kShortRow || !plan.Varies(0) || !plan.Varies(1)) return;
+  const int before = plan.rank - 2;
+  for (int k = 0; k < 2; ++k) {
+    if (plan.strides[k][before] != 0 || plan.strides[1 - k][before] != plan.row()) continue;
+    state->tiled = k;
+    state->row = plan.row();
+    plan.dims[before] *= plan.row();
+    plan.strides[1 - k][before] = 1;
+    plan.rank -= 1;
+    return;
+  }
 }
 
 Status PrepareLoops(Prepare& ctx, Binary op, const float* bounds) {
@@ -90,7 +104,7 @@ Status PrepareLoops(Prepare& ctx, Binary op, const float* bounds) {
     return ctx.Fail("dtypes of the inputs differ: got %s, expected %s", NameOf(ctx.in(1).dtype),
                     NameOf(ctx.in(0).dtype));
   const Status status = PrepareBroadcast(ctx, ctx.in(0).dtype, &state->plan);
-  state->tiled = TiledOperand(state->plan);
+  JoinShortRows(state);
   return status;
 }
 
@@ -120,17 +134,20 @@ Status PrepareBinary<Binary::kMul>(Prepare& ctx) {
   return PrepareFused<Binary::kMul, Binary::kMulClamped>(ctx);
 }
 
-void RunTiled(const BinaryState& state, const float* const (&in)[2], float* y, int64_t begin, int64_t end) {
-  const int64_t row = state.plan.row(), length = kTile / row * row;
+// `count` elements of a long row: `row` is the short one, `moving` the other operand, and the first element stands at
+// `column` of the short row.
+void RunTiled(const BinaryState& state, const float* row, const float* moving, float* y, int64_t column,
+              int64_t count) {
+  const int64_t length = kTile / state.row * state.row;
   float tile[kTile];
-  const int64_t wanted = end - begin < length ? end - begin : length;
-  for (int64_t i = 0, column = begin % row; i < wanted; ++i, column = column + 1 == row ? 0 : column + 1)
-    tile[i] = in[state.tiled][column];
-  for (int64_t at = begin; at < end; at += length) {
-    const int64_t count = end - at < length ? end - at : length;
-    const float* a = state.tiled == 0 ? tile : in[0] + at;
-    const float* b = state.tiled == 1 ? tile : in[1] + at;
-    state.loops[kBothVary](a, b, y + at, count, state.params);
+  for (int64_t i = 0, n = count < length ? count : length; i < n; ++i, ++column) {
+    if (column == state.row) column = 0;
+    tile[i] = row[column];
+  }
+  for (int64_t at = 0; at < count; at += length) {
+    const float* operands[2] = {moving + at, moving + at};
+    operands[state.tiled] = tile;
+    state.loops[kBothVary](operands[0], operands[1], y + at, count - at < length ? count - at : length, state.params);
   }
 }
 
@@ -140,10 +157,12 @@ Status RunBinary(const Run& run) {
   float* y = run.out(0).as<float>();
   const Operands form = state.plan.Varies(1) ? (state.plan.Varies(0) ? kBothVary : kLeftFixed) : kRightFixed;
   run.ParallelFor(state.plan.size, kGrain, [&](int64_t begin, int64_t end, int) {
-    if (state.tiled >= 0) return RunTiled(state, in, y, begin, end);
     ForRows(state.plan, begin, end, [&](int64_t at, const int64_t (&from)[2], int64_t count) {
-      // Where neither operand varies along the row it is one element long.
-      state.loops[form](in[0] + from[0], in[1] + from[1], y + at, count, state.params);
+      const float *a = in[0] + from[0], *b = in[1] + from[1];
+      if (state.tiled >= 0)  // long rows hold whole short ones, so `at` tells the column
+        RunTiled(state, state.tiled == 0 ? a : b, state.tiled == 0 ? b : a, y + at, at % state.row, count);
+      else  // where neither operand varies along the row it is one element long
+        state.loops[form](a, b, y + at, count, state.params);
     });
   });
   return Status::kOk;

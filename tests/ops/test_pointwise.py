@@ -74,11 +74,14 @@ def test_lengths_around_the_vectors(n: int) -> None:
 
 
 @needs_library
-def test_a_short_row_is_repeated_in_phase_for_every_thread() -> None:
-    rows, row = np.arange(40000 * 3, dtype=np.float32).reshape(-1, 3), np.array([1, 10, 100], np.float32)
-    op = get_op("Add")
+@pytest.mark.parametrize("rows,row", [((40000, 3), (3,)), ((5, 8009, 3), (5, 1, 3)), ((2, 5, 3, 7), (1, 5, 1, 7))])
+def test_a_short_row_is_repeated_in_phase_for_every_thread(rows: tuple[int, ...], row: tuple[int, ...]) -> None:
+    x, s = np.arange(np.prod(rows), dtype=np.float32).reshape(rows), np.arange(1, np.prod(row) + 1).reshape(row)
+    s = s.astype(np.float32) * 100
+    op = get_op("Sub")
     for threads in (1, 2, 3):
-        np.testing.assert_array_equal(apply_native(op, op.make_attrs({}), (rows, row), threads)[0], rows + row)
+        np.testing.assert_array_equal(apply_native(op, op.make_attrs({}), (x, s), threads)[0], x - s)
+        np.testing.assert_array_equal(apply_native(op, op.make_attrs({}), (s, x), threads)[0], s - x)
 
 
 # -- integers -------------------------------------------------------------------------------------------------------
