@@ -10,7 +10,16 @@ struct State {
   PackedS8 packed;
   const int64_t* taps;
   int64_t images;
+  bool by_columns;  // the ISA's loop for 3 x 3 filters
 };
+
+// Weights for Run3x3: taps column by column, a fourth of zeros after each three.
+const int8_t* ByColumns(Prepare& ctx, const int8_t* w, int64_t n) {
+  auto* ordered = ctx.AllocateArray<int8_t>(12 * n);
+  for (int64_t t = 0; ordered && t < 12; ++t)
+    if (t % 4 < 3) std::memcpy(ordered + t * n, w + (t % 4 * 3 + t / 4) * n, static_cast<size_t>(n));
+  return ordered;
+}
 
 Status PrepareWeights(Prepare& ctx, const TensorQuant& x, State* state) {
   const Tensor& w = ctx.in(1);
@@ -26,8 +35,14 @@ Status PrepareWeights(Prepare& ctx, const TensorQuant& x, State* state) {
   ConstantsS8 c;
   if (Status s = ReadOutput(ctx, ctx.out(0), true, &y); s != Status::kOk) return s;
   if (Status s = ReadConstants(ctx, 1, 2, n, &c); s != Status::kOk) return s;
-  return PackDepthwise(ctx, *state->isa, {c.weights, tap_count, 1, n, n, 1, c.bias, c.scale, c.scale_count}, x, y,
-                       &state->packed);
+  WeightsS8 weights = {c.weights, tap_count, 1, n, n, 1, c.bias, c.scale, c.scale_count};
+  state->by_columns = state->isa->Run3x3 && w.dims[0] == 3 && w.dims[1] == 3 && strip.cols.dilation == 1;
+  if (state->by_columns) {
+    weights.data = ByColumns(ctx, c.weights, n);
+    weights.tap_count = 12;
+    if (!weights.data) return Status::kOutOfMemory;
+  }
+  return PackDepthwise(ctx, *state->isa, weights, x, y, &state->packed);
 }
 
 Status PrepareDepthwise(Prepare& ctx) {
@@ -63,6 +78,21 @@ Status PrepareDepthwise(Prepare& ctx) {
   return PrepareWeights(ctx, quant, state);
 }
 
+// `pixels`: one pointer an output pixel of `count` rows.
+void RunStrip(const State& state, const uint8_t* const* pixels, int64_t count, int8_t* out) {
+  const StripS8& strip = state.strip;
+  const PackedS8& p = state.packed;
+  if (!state.by_columns) {
+    state.isa->Run(
+        {pixels, count * strip.cols.output, state.taps, p.tap_count, p.n, p.b, p.bias, p.scale, p.epilogue, out, p.n});
+    return;
+  }
+  for (int64_t y = 0; y < count; ++y)
+    state.isa->Run3x3({pixels + y * strip.cols.output, 1, strip.cols.output, strip.rows.dilation * strip.row_bytes,
+                       strip.pixel_bytes, strip.cols.stride, p.n, p.b, p.bias, p.scale, p.epilogue,
+                       out + y * strip.cols.output * p.n});
+}
+
 Status RunDepthwise(const Run& ctx) {
   if (ctx.out(0).size() == 0) return Status::kOk;
   const State& state = ctx.state<State>();
@@ -80,8 +110,7 @@ Status RunDepthwise(const Run& ctx) {
       int64_t bottom = top + strip.step < height ? top + strip.step : height;
       if (bottom - top > end - y) bottom = top + end - y;
       const uint8_t* const* rows = strip.Fill(x + n * image, top, bottom, buffer);
-      state.isa->Run({rows, (bottom - top) * strip.cols.output, state.taps, p.tap_count, p.n, p.b, p.bias, p.scale,
-                      p.epilogue, out + y * strip.cols.output * p.n, p.n});
+      RunStrip(state, rows, bottom - top, out + y * strip.cols.output * p.n);
       y += bottom - top;
     }
   });

@@ -192,9 +192,6 @@ def test_ties_are_even_at_every_length() -> None:
         assert got.tolist() == np.resize([0, 2, 2, 0, -2], n).tolist()
 
 
-# -- faults that others had --
-
-
 def run(name: str, attrs: dict[str, Any], inputs: tuple[Any, ...], in_q: Any, out_q: Any, fed: Any = (0,)) -> Array:
     op = get_op(name)
     return assert_native_equals(op, op.make_attrs(attrs), inputs, in_q, (out_q,), fed)[0]
@@ -202,6 +199,25 @@ def run(name: str, attrs: dict[str, Any], inputs: tuple[Any, ...], in_q: Any, ou
 
 def params(scale: float, zero_point: int = 0) -> QuantParams:
     return QuantParams.per_tensor(scale, zero_point)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_depthwise_3x3_of_any_width(stride: int) -> None:
+    """The loop that keeps columns in registers: row lengths around its unrolling, channels around a vector."""
+    rng = np.random.default_rng(3)
+    for columns in (1, 2, 5, 6, 7, 13):
+        for channels in (1, 15, 16, 21, 40):
+            x = rng.integers(-128, 128, (2, 4, columns * stride, channels)).astype(np.int8)
+            w = rng.integers(-127, 128, (3, 3, channels, 1)).astype(np.int8)
+            bias = rng.integers(-3000, 3000, channels).astype(np.int32)
+            w_q = QuantParams(rng.uniform(0.002, 0.006, channels).astype(np.float32), 0, 2)
+            for dilation in (1, 2):
+                attrs = {"strides": (stride, stride), "dilations": (dilation, 1), "padding": "SAME"}
+                in_q = (params(0.0235, -11), w_q, None)
+                run("DepthwiseConv2D", attrs, (x, w, bias), in_q, params(0.05, 7))
+
+
+# -- faults that others had --
 
 
 def test_large_average_does_not_overflow() -> None:

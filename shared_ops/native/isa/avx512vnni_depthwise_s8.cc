@@ -46,7 +46,7 @@ void Run(const DepthwiseS8Args& g) { g.epilogue.clamp ? RunAll<true>(g) : RunAll
 
 }  // namespace
 
-const DepthwiseS8 kDepthwiseS8 = {kWidth, 4, 1, 128, Channel, Form, Run};
+const DepthwiseS8 kDepthwiseS8 = {kWidth, 4, 1, 128, Channel, Form, Run, nullptr};
 
 }  // namespace avx512vnni
 }  // namespace rillet

@@ -59,6 +59,21 @@ struct DepthwiseS8Args {
   int64_t out_stride;
 };
 
+// A filter of 3 x 3 over whole output rows, its columns side by side: each input column is read and formed once for the
+// up to three outputs that use it. Weights are packed as for 12 taps, column by column, the fourth of each being 0.
+struct Depthwise3x3Args {
+  const uint8_t* const* rows;  // one pointer an output row, to its first tap
+  int64_t row_count, columns;  // of the output
+  int64_t row_bytes;           // between two rows of the filter
+  int64_t pixel_bytes, stride;
+  int64_t channels;
+  const int8_t* w;
+  const int32_t* bias;
+  const float* scale;
+  Epilogue epilogue;
+  int8_t* out;
+};
+
 // Weights are packed into blocks of `width` channels: [tap / group][position][group], where position i of a block holds
 // channel Channel(width, i). All channel counts are rounded up to `width`.
 struct DepthwiseS8 {
@@ -68,6 +83,7 @@ struct DepthwiseS8 {
   int (*Channel)(int width, int position);
   void (*Form)(uint8_t* to, const int8_t* from, int64_t n);  // one byte a value; null: as they are
   void (*Run)(const DepthwiseS8Args& args);
+  void (*Run3x3)(const Depthwise3x3Args& args);  // null: there is no such loop
 };
 
 #define RILLET_S8(isa)                   \

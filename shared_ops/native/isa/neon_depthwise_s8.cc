@@ -42,7 +42,7 @@ void Run(const DepthwiseS8Args& given) {
 
 }  // namespace
 
-const DepthwiseS8 kDepthwiseS8 = {kWidth, 1, 2, 0, NaturalChannel, nullptr, Run};
+const DepthwiseS8 kDepthwiseS8 = {kWidth, 1, 2, 0, NaturalChannel, nullptr, Run, nullptr};
 
 }  // namespace neon
 }  // namespace rillet

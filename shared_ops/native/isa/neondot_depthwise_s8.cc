@@ -49,7 +49,7 @@ void Run(const DepthwiseS8Args& given) {
 
 }  // namespace
 
-const DepthwiseS8 kDepthwiseS8 = {kWidth, 4, 1, 0, NaturalChannel, nullptr, Run};
+const DepthwiseS8 kDepthwiseS8 = {kWidth, 4, 1, 0, NaturalChannel, nullptr, Run, nullptr};
 
 }  // namespace neondot
 }  // namespace rillet

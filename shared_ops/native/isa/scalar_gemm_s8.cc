@@ -48,7 +48,7 @@ void RunDepthwise(const DepthwiseS8Args& g) {
 }  // namespace
 
 const GemmS8 kGemmS8 = {kWidth, kWidth, 1, 1, 0, NaturalChannel, nullptr, Run};
-const DepthwiseS8 kDepthwiseS8 = {kWidth, 1, 1, 0, NaturalChannel, nullptr, RunDepthwise};
+const DepthwiseS8 kDepthwiseS8 = {kWidth, 1, 1, 0, NaturalChannel, nullptr, RunDepthwise, nullptr};
 
 }  // namespace scalar
 }  // namespace rillet
