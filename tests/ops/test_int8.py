@@ -201,6 +201,11 @@ def params(scale: float, zero_point: int = 0) -> QuantParams:
     return QuantParams.per_tensor(scale, zero_point)
 
 
+def test_nan_and_infinity_quantize_to_zero_and_the_ends() -> None:
+    x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30], np.float32)
+    assert run("Quantize", {}, (x,), (None,), params(0.1, -5)).tolist() == [-5, 127, -128, 127, -128]
+
+
 @pytest.mark.parametrize("stride", [1, 2, 3])
 def test_depthwise_3x3_of_any_width(stride: int) -> None:
     """The loop that keeps columns in registers: row lengths around its unrolling, channels around a vector."""
