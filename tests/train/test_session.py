@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from nets import perceptron, state
 
 from rillet.train import (
     Graph,
@@ -211,3 +212,21 @@ def test_many_threads_may_run_one_session() -> None:
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(caller, range(8)))
         assert session.get(count) == 400 == session.step
+
+
+def test_an_initializer_of_the_wrong_shape_is_named() -> None:
+    with Graph().as_default():
+        Variable(lambda shape, seed, stream: np.zeros((2, 2)), (4,), name="w")
+        with pytest.raises(GraphError, match=r"'w' \(test_session.py:\d+\) gave shape \(2, 2\), expected \(4,\)"):
+            Session().initialize()
+
+
+def test_a_run_that_fails_on_its_data_updates_no_weights() -> None:
+    net = perceptron()
+    session = net.session()
+    before = state(session)
+    feeds = net.feeds(0)
+    feeds[net.labels][3] = 9
+    with pytest.raises(ValueError, match="got 9|out of range|label"):
+        session.run([net.train, net.loss], feeds)
+    assert state(session) == before and session.step == 0

@@ -91,8 +91,13 @@ class Variable(Arithmetic):
         if self._initializer is None:
             assert self._initial is not None
             return self._initial
-        value = self._initializer(self.shape, self.graph.seed, stream_of(self.name))
-        return np.asarray(value).astype(self.dtype, copy=False).reshape(self.shape)
+        value = np.asarray(self._initializer(self.shape, self.graph.seed, stream_of(self.name)))
+        if value.shape != self.shape:
+            raise GraphError(
+                f"the initializer of the variable {self.name!r} ({self.source}) gave shape {value.shape}, expected "
+                f"{self.shape}."
+            )
+        return value.astype(self.dtype, copy=False)
 
     def _read(self) -> Tensor:
         with self.graph.without_scope():
