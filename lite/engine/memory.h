@@ -5,7 +5,8 @@
 
 namespace rillet {
 
-// The most bytes that a context may hold for one set of shapes; by default the machine's physical memory. 0 restores the default.
+// The most bytes that a context may hold for one set of shapes; by default the machine's physical memory. 0 restores
+// the default.
 void SetMemoryLimit(size_t bytes);
 size_t MemoryLimit();
 

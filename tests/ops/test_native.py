@@ -11,7 +11,7 @@ import pytest
 
 import rillet.train  # noqa: F401 - its state ops have kernels too
 from rillet.lite.library import current_isa, is_available, isas, set_isa
-from rillet.lite.single import apply_native
+from rillet.lite.single import apply_native, prepare_single
 from rillet.shared_ops.eager import as_arrays
 from rillet.shared_ops.errors import OpError
 from rillet.shared_ops.op import Case, Op
@@ -113,3 +113,15 @@ def test_same_bytes_on_every_isa_and_thread_count(op: Op, case: Case, restore_is
             got = [g.tobytes() for g in run_native(op, case, threads)]
             first = first or got
             assert got == first, f"{isa}, {threads} threads"
+
+
+@pytest.mark.parametrize("op,case", ALL)
+def test_same_bytes_when_inputs_are_constants(op: Op, case: Case) -> None:
+    """Kernels pack constant weights while preparing: that may not change a bit."""
+    inputs = as_float32(case)
+    if len(inputs) < 2 or op.updates:
+        pytest.skip("nothing to pack")
+    fed = run_native(op, case)
+    prepared = prepare_single(op, op.make_attrs(case.attrs), inputs, constants=range(1, len(inputs)))
+    assert prepared is not None
+    assert [y.tobytes() for y in prepared.run(inputs)] == [y.tobytes() for y in fed]

@@ -23,13 +23,27 @@ _CACHE_SIZE = 256
 
 
 @dataclass
-class _Prepared:
+class Prepared:
+    """One op, ready to run: its model file, a context, and which arrays go where."""
+
+    data: bytes
     context: Context
     fed: list[int]  # for each model input: which array feeds it
     updated: list[int]  # for each variable: which array it takes
 
+    def run(self, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+        """The outputs, then the new values of the updated inputs, as new arrays."""
+        variables = [np.array(arrays[i], order="C") for i in self.updated]
+        for v, array in enumerate(variables):
+            self.context.bind_variable(v, array)
+        for k, i in enumerate(self.fed):
+            self.context.input(k)[...] = arrays[i]
+        self.context.run()
+        outputs = (self.context.output(k).copy() for k in range(len(self.context.output_names)))
+        return (*outputs, *variables)
 
-_cache: dict[Any, _Prepared] = {}
+
+_cache: dict[Any, Prepared] = {}
 
 
 def has_kernel(op: Op, dtype: np.dtype[Any]) -> bool:
@@ -56,108 +70,118 @@ def apply_native(
     Raises:
         ModelError: the kernel refuses these inputs or attributes.
         OpError: `infer` refuses them.
+
+    Example:
+        >>> from rillet.shared_ops.registry import get_op
+        >>> apply_native(get_op("Relu"), {}, [np.array([-1, 2], np.float32)])
+        (array([0., 2.], dtype=float32),)
+    """
+    prepared = prepare_single(op, attrs, arrays, threads, in_q, out_q)
+    return NotImplemented if prepared is None else prepared.run(arrays)
+
+
+def prepare_single(
+    op: Op,
+    attrs: Any,
+    arrays: Sequence[Array | None],
+    threads: int = 1,
+    in_q: Quants = None,
+    out_q: Quants = None,
+    constants: Sequence[int] = (),
+) -> Prepared | None:
+    """One op made ready for arrays of these shapes; None where there is no kernel for their dtypes.
+
+    constants: indices of the inputs whose contents stand in the model, as weights do; inputs that describe shapes do so
+    anyhow. What `apply_native` raises.
     """
     record = attrs if is_dataclass(attrs) else op.make_attrs(attrs)
     given = [None if x is None else np.ascontiguousarray(x).reshape(np.shape(x)) for x in arrays]
     while given and given[-1] is None:
         given.pop()
-    types = _output_types(op, record, given, in_q, out_q)
-    key_dtype = next((x.dtype for x in given[:1] if x is not None), None) or (types[0].dtype if types else None)
+    call = _Call(op, record, given, threads, tuple(in_q or ()), tuple(out_q or ()))
+    first = given[0] if given else None
+    key_dtype = first.dtype if first is not None else call.types[0].dtype if call.types else None
     if key_dtype is None or not has_kernel(op, key_dtype):
-        return NotImplemented
-    prepared = _find(op, record, given, threads, in_q or (), out_q or (), types)
-    return _run(prepared, given)
+        return None
+    return call.find(frozenset(constants))
 
 
-def _output_types(op: Op, attrs: Any, given: Sequence[Array | None], in_q: Quants, out_q: Quants) -> list[TensorType]:
-    """Types of the outputs. An int8 op has its float op's shapes: quantized inputs count as float in `infer`."""
-    in_types = [None if x is None else type_of(x) for x in given]
-    if op.quantize is not None and in_q:
+class _Call:
+    """An application of one op to arrays."""
+
+    def __init__(
+        self,
+        op: Op,
+        attrs: Any,
+        given: list[Array | None],
+        threads: int,
+        in_q: tuple[QuantParams | None, ...],
+        out_q: tuple[QuantParams | None, ...],
+    ) -> None:
+        self.op, self.attrs, self.given, self.threads = op, attrs, given, threads
+        self.in_q = in_q + (None,) * (len(given) - len(in_q))
+        self.types = self._output_types(out_q)
+        self.out_q = out_q + (None,) * (len(self.types) - len(out_q))
+
+    def _output_types(self, out_q: tuple[QuantParams | None, ...]) -> list[TensorType]:
+        """An int8 op has its float op's shapes: quantized inputs count as float in `infer`."""
+        floats = np.dtype(np.float32)
+        is_int8 = self.op.quantize is not None
         in_types = [
-            replace(t, dtype=np.dtype(np.float32), value=None) if t is not None and i < len(in_q) and in_q[i] else t
-            for i, t in enumerate(in_types)
+            None if x is None else replace(type_of(x), dtype=floats, value=None) if is_int8 and q else type_of(x)
+            for x, q in zip(self.given, self.in_q)
         ]
-    types = list(op.infer_types(attrs, tuple(in_types)))
-    if op.quantize is not None and out_q:
-        types = [replace(t, dtype=np.dtype(np.int8)) if q else t for t, q in zip(types, out_q)]
-    return types
+        types = list(self.op.infer_types(self.attrs, tuple(in_types)))
+        if is_int8 and out_q:
+            types = [replace(t, dtype=np.dtype(np.int8)) if q else t for t, q in zip(types, out_q)]
+        return types
 
+    def find(self, wanted: frozenset[int]) -> Prepared:
+        """Tries with few constants first; kernels that need to know small integer inputs refuse, and get them."""
+        named = wanted | {i for i, n in enumerate(self.op.inputs) if "shape" in n and i < len(self.given)}
+        small = {i for i, x in enumerate(self.given) if x is not None and x.dtype.kind == "i" and x.size <= _SMALL}
+        choices = [named, named | small] if small - named else [named]
+        for constants in choices:
+            if (key := self._key(constants)) in _cache:
+                return _cache[key]
+        for constants in choices:
+            try:
+                prepared = self._prepare(constants)
+            except ModelError as error:
+                if constants is choices[-1] or error.status is not Status.BAD_OPERATION:
+                    raise
+                continue
+            while len(_cache) >= _CACHE_SIZE:
+                _cache.pop(next(iter(_cache)))
+            _cache[self._key(constants)] = prepared
+            return prepared
+        raise AssertionError("one of the choices returns or raises")
 
-def _find(
-    op: Op,
-    attrs: Any,
-    given: list[Array | None],
-    threads: int,
-    in_q: Sequence[QuantParams | None],
-    out_q: Sequence[QuantParams | None],
-    types: list[TensorType],
-) -> _Prepared:
-    def key(constants: frozenset[int]) -> Any:
-        signature = tuple(None if x is None else (x.dtype.char, x.shape) for x in given)
-        contents = tuple((i, x.tobytes()) for i, x in enumerate(given) if i in constants and x is not None)
-        quants = tuple(None if q is None else (q.scale.tobytes(), q.zero_point, q.axis) for q in (*in_q, None, *out_q))
-        return op.name, op.version, repr(attrs), signature, contents, quants, threads, current_isa()
+    def _key(self, constants: frozenset[int]) -> Any:
+        signature = tuple(None if x is None else (x.dtype.char, x.shape) for x in self.given)
+        contents = tuple((i, x.tobytes()) for i, x in enumerate(self.given) if i in constants and x is not None)
+        quants = tuple(q and (q.scale.tobytes(), q.zero_point, q.axis) for q in (*self.in_q, None, *self.out_q))
+        attrs = repr(self.attrs)
+        return self.op.name, self.op.version, attrs, signature, contents, quants, self.threads, current_isa()
 
-    named = frozenset(i for i, n in enumerate(op.inputs) if "shape" in n and i < len(given))
-    small = frozenset(i for i, x in enumerate(given) if x is not None and x.dtype.kind == "i" and x.size <= _SMALL)
-    choices = [named, named | small] if small - named else [named]
-    for constants in choices:
-        if (k := key(constants)) in _cache:
-            return _cache[k]
-    for constants in choices:
-        try:
-            prepared = _prepare(op, attrs, given, constants, threads, in_q, out_q, types)
-        except ModelError as error:
-            if constants is choices[-1] or error.status is not Status.BAD_OPERATION:
-                raise
-            continue
-        while len(_cache) >= _CACHE_SIZE:
-            _cache.pop(next(iter(_cache)))
-        _cache[key(constants)] = prepared
-        return prepared
-    raise AssertionError("one of the choices returns or raises")
-
-
-def _prepare(
-    op: Op,
-    attrs: Any,
-    given: list[Array | None],
-    constants: frozenset[int],
-    threads: int,
-    in_q: Sequence[QuantParams | None],
-    out_q: Sequence[QuantParams | None],
-    types: list[TensorType],
-) -> _Prepared:
-    program = Program(op.name)
-    names: list[str | None] = []
-    fed, updated = [], []
-    for i, x in enumerate(given):
-        quant = in_q[i] if i < len(in_q) else None
-        declared = op.inputs[i] if i < len(op.inputs) else op.inputs[-1]
-        if x is None:
-            names.append(None)
-        elif declared in op.updates:
-            updated.append(i)
-            names.append(program.add_variable(f"in{i}", TensorType(x.dtype, x.shape)))
-        elif i in constants:
-            names.append(program.add_constant(f"in{i}", x.copy(), quant))
-        else:
-            fed.append(i)
-            names.append(program.add_input(f"in{i}", TensorType(x.dtype, x.shape), quant))
-    outputs = tuple(f"out{k}" for k in range(len(types)))
-    for k, (name, t) in enumerate(zip(outputs, types)):
-        program.add_value(Value(name, t.plain(), out_q[k] if k < len(out_q) else None))
-    program.applications.append(Application(op, attrs, tuple(names), outputs))
-    program.outputs = list(outputs)
-    return _Prepared(Context(Model(write_model(program)), threads), fed, updated)
-
-
-def _run(prepared: _Prepared, given: list[Array | None]) -> tuple[Array, ...]:
-    context = prepared.context
-    variables = [given[i].copy() for i in prepared.updated]  # type: ignore[union-attr]
-    for v, array in enumerate(variables):
-        context.bind_variable(v, array)
-    for k, i in enumerate(prepared.fed):
-        context.input(k)[...] = given[i]
-    context.run()
-    return tuple(context.output(k).copy() for k in range(len(context.output_names))) + tuple(variables)
+    def _prepare(self, constants: frozenset[int]) -> Prepared:
+        op, program = self.op, Program(self.op.name)
+        names: list[str | None] = []
+        fed, updated = [], []
+        for i, (x, quant) in enumerate(zip(self.given, self.in_q)):
+            declared = op.inputs[i] if i < len(op.inputs) else op.inputs[-1]
+            if x is None:
+                names.append(None)
+            elif declared in op.updates:
+                updated.append(i)
+                names.append(program.add_variable(f"in{i}", TensorType(x.dtype, x.shape)))
+            elif i in constants:
+                names.append(program.add_constant(f"in{i}", x.copy(), quant))
+            else:
+                fed.append(i)
+                names.append(program.add_input(f"in{i}", TensorType(x.dtype, x.shape), quant))
+        values = [Value(f"out{k}", t.plain(), q) for k, (t, q) in enumerate(zip(self.types, self.out_q))]
+        program.outputs = [program.add_value(v) for v in values]
+        program.applications.append(Application(op, self.attrs, tuple(names), tuple(program.outputs)))
+        data = write_model(program)
+        return Prepared(data, Context(Model(data), self.threads), fed, updated)
