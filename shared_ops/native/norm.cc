@@ -68,7 +68,7 @@ Status PrepareL2(Prepare& ctx) {
   s->n = x.dims[axis];
   for (int a = 0; a < x.rank; ++a)
     if (a != axis) (a < axis ? s->outer : s->inner) *= x.dims[a];
-  ctx.NeedWorkspace(static_cast<size_t>(s->n * ctx.threads) * sizeof(float));
+  if (s->inner > 1) ctx.NeedWorkspace(static_cast<size_t>(s->n * ctx.threads) * sizeof(float));
   return ctx.SetOutputLike(0, x);
 }
 
@@ -77,7 +77,7 @@ Status RunL2(const Run& run) {
   const float* x = run.in(0).as<const float>();
   float* y = run.out(0).as<float>();
   run.ParallelFor(s.outer * s.inner, 1 + 8192 / (s.n + 1), [&](int64_t begin, int64_t end, int thread) {
-    float* gathered = static_cast<float*>(run.workspace) + thread * s.n;
+    float* gathered = s.inner > 1 ? static_cast<float*>(run.workspace) + thread * s.n : nullptr;
     for (int64_t i = begin; i < end; ++i) {
       if (s.inner == 1) {
         s.loops->l2_normalize(x + i * s.n, s.n, s.epsilon, y + i * s.n);

@@ -71,7 +71,8 @@ Status PrepareLogSumExp(Prepare& ctx) {
   Choose(ctx, s, kRowSum, kColumnSum);
   s->row = s->loops->log_sum_exp;  // two passes over each run: no columns side by side
   s->by_columns = false;
-  ctx.NeedWorkspace(static_cast<size_t>(s->plan.count * ctx.threads) * sizeof(float));
+  if (s->plan.layout != ReducePlan::Layout::kRows)
+    ctx.NeedWorkspace(static_cast<size_t>(s->plan.count * ctx.threads) * sizeof(float));
   return Status::kOk;
 }
 
@@ -138,10 +139,11 @@ Status RunReduce(const Run& run) {
   const float* x = run.in(0).as<const float>();
   float* y = run.out(0).as<float>();
   run.ParallelFor(p.outputs, 1 + 16384 / (p.count + 1), [&](int64_t begin, int64_t end, int thread) {
-    float* gathered = static_cast<float*>(run.workspace) + thread * p.count;
+    const bool gather = p.layout != ReducePlan::Layout::kRows;
+    float* gathered = gather ? static_cast<float*>(run.workspace) + thread * p.count : nullptr;
     for (int64_t o = begin; o < end; ++o) {
       const float* from = x + p.Start(o);
-      if (p.layout != ReducePlan::Layout::kRows) {
+      if (gather) {
         float* to = gathered;
         p.ForEach([&](int64_t at) { *to++ = from[at]; });
         from = gathered;

@@ -31,7 +31,7 @@ Status RunRows(const Run& run, const State& s, void (*row)(const float* x, int64
   float* y = run.out(0).as<float>();
   if (s.n == 0) return Status::kOk;
   run.ParallelFor(s.outer * s.inner, 1 + 2048 / s.n, [&](int64_t begin, int64_t end, int thread) {
-    float* gathered = static_cast<float*>(run.workspace) + thread * s.n;
+    float* gathered = s.inner > 1 ? static_cast<float*>(run.workspace) + thread * s.n : nullptr;
     for (int64_t i = begin; i < end; ++i) {
       if (s.inner == 1) {
         row(x + i * s.n, s.n, y + i * s.n);

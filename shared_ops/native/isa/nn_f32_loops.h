@@ -14,17 +14,18 @@ inline float RowSquares(const float* x, int64_t n) { return ReduceRun<JoinSum>(S
 
 template <class Join>
 void ColumnsPlain(const Columns& m, int64_t first, int64_t width, int begin, int end, float* acc) {
-  ReduceLanesOfColumns<Join>(Plain{m.x, m.width}, m.rows, first, width, begin, end, acc);
+  ReduceLanesOfColumns<Join>(Plain{m.x, m.width}, m.rows, m.width, first, width, begin, end, acc);
 }
 inline void ColumnsSquares(const Columns& m, int64_t first, int64_t width, int begin, int end, float* acc) {
-  ReduceLanesOfColumns<JoinSum>(Squares{m.x, m.width}, m.rows, first, width, begin, end, acc);
+  ReduceLanesOfColumns<JoinSum>(Squares{m.x, m.width}, m.rows, m.width, first, width, begin, end, acc);
 }
 inline void ColumnsDifferences(const Columns& m, int64_t first, int64_t width, int begin, int end, float* acc) {
-  ReduceLanesOfColumns<JoinSum>(SquaredDifferences{m.x, m.mean, m.width}, m.rows, first, width, begin, end, acc);
+  ReduceLanesOfColumns<JoinSum>(SquaredDifferences{m.x, m.mean, m.width}, m.rows, m.width, first, width, begin, end,
+                                acc);
 }
 template <class Dot>
 void ColumnsDot(const Columns& m, int64_t first, int64_t width, int begin, int end, float* acc) {
-  ReduceLanesOfColumns<JoinSum>(Dot{m}, m.rows, first, width, begin, end, acc);
+  ReduceLanesOfColumns<JoinSum>(Dot{m}, m.rows, m.width, first, width, begin, end, acc);
 }
 
 extern const NnF32 kNnF32;

@@ -98,8 +98,8 @@ RILLET_INLINE float ReduceRun(const Source& source, int64_t n) {
 
 // Lanes [lane_begin, lane_end) of columns [first, first + width) into acc[16][kColumnBlock].
 template <class Join, class Source>
-RILLET_INLINE void ReduceLanesOfColumns(const Source& source, int64_t rows, int64_t first, int64_t width,
-                                        int lane_begin, int lane_end, float* acc) {
+RILLET_INLINE void ReduceLanesOfColumns(const Source& source, int64_t rows, int64_t stride, int64_t first,
+                                        int64_t width, int lane_begin, int lane_end, float* acc) {
   for (int64_t i = lane_begin * kColumnBlock; i < lane_end * kColumnBlock; i += kLanes)
     Store(acc + i, Set(Join::kNothing));
   for (int64_t block = 0; block < rows; block += kReduceLanes)
@@ -109,8 +109,10 @@ RILLET_INLINE void ReduceLanesOfColumns(const Source& source, int64_t rows, int6
       int64_t c = 0;
       for (; c + kLanes <= width; c += kLanes) Store(a + c, Join::Of(Load(a + c), source.At(LoadAll{}, r, first + c)));
       if (c == width) continue;
-      // What stands behind the width is the next row's: read and not used. Behind the last row there may be nothing.
-      const F rest = r + 1 < rows ? source.At(LoadAll{}, r, first + c) : source.At(LoadFirst{width - c}, r, first + c);
+      // What stands behind the width belongs to the next rows: read and not used. Behind the matrix there may be
+      // nothing.
+      const bool inside = (rows - r) * stride - first - c >= kLanes;
+      const F rest = inside ? source.At(LoadAll{}, r, first + c) : source.At(LoadFirst{width - c}, r, first + c);
       Store(a + c, Join::Of(Load(a + c), rest));
     }
 }
