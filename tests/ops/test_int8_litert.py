@@ -119,6 +119,29 @@ def test_depthwise_conv2d(ties: bool, activation: str) -> None:
 
 
 @TIES
+def test_conv2d_transpose(ties: bool) -> None:
+    rng, count = np.random.default_rng(9), 0
+    x_q, y_q, least = in_out(ties, "NONE", 0.03, 128.0)
+    # Windows below the stride are left out: LiteRT's default path does not take them, and falls back to other arithmetic.
+    for size, c, o, k, stride, padding in (
+        (15, 16, 24, 3, 2, "SAME"),
+        (11, 24, 32, 4, 2, "VALID"),
+        (8, 9, 40, 5, 3, "SAME"),
+    ):
+        x = image(rng, 1, size, size, c)
+        w, w_scale, bias = weights(rng, (k, k, o, c), o, least)
+        out_size = size * stride + (max(k - stride, 0) if padding == "VALID" else 0)
+        model = LiteRtModel()
+        shape, strides = (1, out_size, out_size, o), (stride, stride)
+        ref = model.input(x.shape, np.int8, x_q)
+        out = model.conv2d_transpose(ref, w, bias, shape, strides, padding, "NONE", y_q, w_scale)
+        in_q = (params(x_q), QuantParams(w_scale, 0, 2), None)
+        attrs = {"strides": strides, "padding": padding}
+        count += check("Conv2DTranspose", attrs, (x, w, bias), in_q, y_q, model, out)
+    assert count * 2 >= 1e5
+
+
+@TIES
 @ACTIVATION
 def test_matmul(ties: bool, activation: str) -> None:
     rng, count = np.random.default_rng(3), 0

@@ -45,7 +45,15 @@ class Ref:
 
 
 # The lowest op version that takes int8 with every feature used here; float models run under them as well.
-VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 5, "SUB": 4, "QUANTIZE": 1, "RESHAPE": 1}
+VERSIONS = {
+    "CONV_2D": 3,
+    "TRANSPOSE_CONV": 3,
+    "DEPTHWISE_CONV_2D": 3,
+    "FULLY_CONNECTED": 5,
+    "SUB": 4,
+    "QUANTIZE": 1,
+    "RESHAPE": 1,
+}
 
 
 class LiteRtModel:
@@ -151,6 +159,27 @@ class LiteRtModel:
         y = self._windowed(x, (h, v), c * m, strides, padding, out)
         return self.op("DEPTHWISE_CONV_2D", (x, w, self._bias(bias, x, q)), y, "DepthwiseConv2DOptions",
                        depthMultiplier=m, **self._window_fields(strides, padding, activation))  # fmt: skip
+
+    def conv2d_transpose(
+        self,
+        x: Ref,
+        w_HWOI: Array,
+        bias: Array,
+        shape: Sequence[int],
+        strides: tuple[int, int],
+        padding: str,
+        activation: str,
+        out: Quant | None = None,
+        w_scale: Array | None = None,
+    ) -> Ref:
+        """shape: of the output. w_scale: one an output channel."""
+        q = None if w_scale is None else quant(w_scale, 0, 0)
+        w = self.constant(np.ascontiguousarray(w_HWOI.transpose(2, 0, 1, 3)), q)
+        fields = self._window_fields(strides, padding, activation)
+        del fields["dilationHFactor"], fields["dilationWFactor"]
+        size = self.constant(np.array(shape, np.int32))
+        y = self.tensor(shape, x.dtype, out)
+        return self.op("TRANSPOSE_CONV", (size, w, x, self._bias(bias, x, q)), y, "TransposeConvOptions", **fields)
 
     def pool2d(
         self, kind: str, x: Ref, ksize: tuple[int, int], strides: tuple[int, int], padding: str = "VALID"
