@@ -122,7 +122,7 @@ def test_depthwise_conv2d(ties: bool, activation: str) -> None:
 def test_conv2d_transpose(ties: bool) -> None:
     rng, count = np.random.default_rng(9), 0
     x_q, y_q, least = in_out(ties, "NONE", 0.03, 128.0)
-    # Windows below the stride are left out: LiteRT's default path does not take them, and falls back to other arithmetic.
+    # Windows below the stride are left out: there LiteRT leaves its default path, and its arithmetic.
     for size, c, o, k, stride, padding in (
         (15, 16, 24, 3, 2, "SAME"),
         (11, 24, 32, 4, 2, "VALID"),
