@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def build(name: str, *options: str) -> Path:
@@ -23,17 +23,17 @@ def build(name: str, *options: str) -> Path:
     return folder
 
 
-def build_for_arm() -> tuple[Path, Callable[[str], list[str]]]:
-    """The lite library and tools for 64-bit ARM, and how to run them on a given emulated CPU."""
+def build_for_arm(training: bool = False) -> tuple[Path, Callable[[str], list[str]]]:
+    """Library (the lite one, or with training) and tools for 64-bit ARM, and how to run them on an emulated CPU."""
     for tool in ("aarch64-linux-gnu-g++", "qemu-aarch64"):
         if not shutil.which(tool):
             pytest.skip(f"needs {tool}")
     folder = build(
-        "aarch64",
+        "aarch64-training" if training else "aarch64",
         "-DCMAKE_SYSTEM_NAME=Linux",
         "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
         "-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc",
         "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++",
-        "-DRILLET_TRAINING=OFF",
+        f"-DRILLET_TRAINING={'ON' if training else 'OFF'}",
     )
     return folder, lambda cpu: ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-cpu", cpu]
