@@ -7,10 +7,9 @@ import pytest
 from nets import convolutional, fill_randomly
 
 from rillet.lite.engine import Context, Model
-from rillet.lite.single import has_kernel
+from rillet.lite.library import is_available
 from rillet.lite.writer import write_model
 from rillet.shared_ops.program import run_reference
-from rillet.shared_ops.registry import get_op
 from rillet.train import FreezeError, Graph, Session, Variable, freeze, ops, placeholder
 from rillet.train.inference import inference_program
 
@@ -63,9 +62,7 @@ def test_statistics_of_the_batch_have_no_meaning_in_inference() -> None:
         freeze(session, [net.x], [norm.outputs[1]])
 
 
-@pytest.mark.skipif(
-    not has_kernel(get_op("DepthwiseConv2DBackpropFilter"), np.dtype(np.float32)), reason="no native library"
-)
+@pytest.mark.skipif(not is_available(), reason="no native library")
 def test_prediction_has_the_bits_of_the_file() -> None:
     net = convolutional(dropout=0.5)
     session = Session(net.graph, threads=2)

@@ -10,20 +10,15 @@ import pytest
 from nets import Net, convolutional, perceptron, state, transformer_block
 
 from rillet.lite.library import is_available
-from rillet.lite.single import has_kernel
 from rillet.shared_ops.program import run_reference
-from rillet.shared_ops.registry import get_op
 from rillet.train import Saver, Session, freeze, optimizers
 
 native = pytest.mark.skipif(not is_available(), reason="no native library")
-convolutions = pytest.mark.skipif(
-    not has_kernel(get_op("DepthwiseConv2DBackpropFilter"), np.dtype(np.float32)),
-    reason="no native kernel for the gradient of depthwise convolutions",
-)
+
 BUILDS = pytest.mark.parametrize(
     "build",
     [
-        pytest.param(lambda: convolutional(dropout=0.25), id="convolutional", marks=convolutions),
+        pytest.param(lambda: convolutional(dropout=0.25), id="convolutional"),
         pytest.param(transformer_block, id="transformer"),
         pytest.param(perceptron, id="perceptron"),
     ],
