@@ -11,7 +11,7 @@ import pytest
 
 import rillet.train  # noqa: F401 - its state ops have kernels too
 from rillet.lite.library import current_isa, is_available, isas, set_isa
-from rillet.lite.single import apply_native, prepare_single
+from rillet.lite.single import apply_native, has_kernel, prepare_single
 from rillet.shared_ops.eager import as_arrays
 from rillet.shared_ops.errors import OpError
 from rillet.shared_ops.op import Case, Op
@@ -125,3 +125,9 @@ def test_same_bytes_when_inputs_are_constants(op: Op, case: Case) -> None:
     prepared = prepare_single(op, op.make_attrs(case.attrs), inputs, constants=range(1, len(inputs)))
     assert prepared is not None
     assert [y.tobytes() for y in prepared.run(inputs)] == [y.tobytes() for y in fed]
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in all_ops() if op.native])
+def test_the_kernel_that_a_record_names_exists(op: Op) -> None:
+    dtypes = [np.dtype(t) for t in (np.float32, np.int8, np.int32, np.int64, np.bool_, np.float64, np.uint8)]
+    assert any(has_kernel(op, d) for d in dtypes), f"{op.name} names native={op.native!r}; kernels.inc has none for it"
