@@ -80,8 +80,8 @@ def _load_image(path: Path, info: TensorInfo) -> Array:
     if channels not in (1, 3):
         raise _bad(f"{path}: input {info.name!r} has {channels} channels; an image has 1 or 3")
     try:
-        with Image.open(path) as image:
-            image = image.convert("L" if channels == 1 else "RGB")
+        with Image.open(path) as opened:
+            image = opened.convert("L" if channels == 1 else "RGB")
             size = (width if width > 0 else image.width, height if height > 0 else image.height)
             pixels = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
     except UnidentifiedImageError:
