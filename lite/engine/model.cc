@@ -146,8 +146,14 @@ void Model::Decode(const format::Model& file) {
 
 Result Model::ResolveKernels() {
   for (OperationInfo& o : operations) {
-    const int32_t key = o.inputs.size ? o.inputs[0] : o.outputs.size ? o.outputs[0] : -1;
+    int32_t key = o.inputs.size ? o.inputs[0] : o.outputs.size ? o.outputs[0] : -1;
     if (key < 0) return {RILLET_BAD_OPERATION, Located(o) + "input 0 is missing"};
+    // Shapes and indices may come before the values that a kernel is for.
+    for (int32_t i : o.inputs)
+      if (i >= 0 && IsReal(tensors[static_cast<size_t>(i)].dtype)) {
+        key = i;
+        break;
+      }
     const DType dtype = tensors[static_cast<size_t>(key)].dtype;
     o.kernel = FindKernel(o.op, o.version, dtype);
     if (!o.kernel)

@@ -27,6 +27,9 @@ inline size_t SizeOf(DType t) {
   return bytes[static_cast<int>(t)];
 }
 
+// Whether values of this dtype stand for real numbers, not for counts, indices, shapes or truth.
+inline bool IsReal(DType t) { return t == DType::kF32 || t == DType::kF64 || t == DType::kI8; }
+
 template <class T>
 struct Span {
   const T* data = nullptr;
@@ -196,7 +199,8 @@ constexpr uint32_t kTraining = 4;  // linked into the full library only
 struct KernelEntry {
   const char* op;
   int version;
-  const char* dtype;  // of input 0 (of output 0 if there are no inputs): f32, i8, ..., or "any"
+  // Of the first input of real numbers (f32, f64, i8); where there is none, of input 0, or of output 0; or "any".
+  const char* dtype;
   uint32_t flags;
   const Kernel* kernel;
 };

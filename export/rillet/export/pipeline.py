@@ -13,7 +13,7 @@ import numpy as np
 
 from rillet.export.metadata import ExportError, Rule, make_metadata
 from rillet.lite.library import is_available
-from rillet.lite.single import apply_native, has_kernel
+from rillet.lite.single import apply_native, has_kernel, kernel_dtype
 from rillet.lite.writer import save_model
 from rillet.quant import QuantReport, Samples, quantize_program
 from rillet.shared_ops.errors import describe
@@ -139,8 +139,9 @@ def _fault(program: Program, a: Application, int8: bool) -> str:
     """Why a device cannot run an application; "" where it can."""
     if not is_exportable(a.op):
         return "is an operation of the trainer"
-    values = [v for v in (*program.input_values(a), *program.output_values(a)) if v is not None]
-    dtype = values[0].type.dtype if values else np.dtype(np.float32)
+    inputs = [None if v is None else v.type for v in program.input_values(a)]
+    dtype = kernel_dtype(inputs, [v.type for v in program.output_values(a)])
+    assert dtype is not None
     quantizable = int8 and a.op.quantize is not None
     if is_available() and not has_kernel(a.op, dtype) and not quantizable:
         return f"has no native kernel for {dtype}"

@@ -46,6 +46,19 @@ class Prepared:
 _cache: dict[Any, Prepared] = {}
 
 
+def kernel_dtype(
+    inputs: Sequence[TensorType | Array | None], outputs: Sequence[TensorType] = ()
+) -> np.dtype[Any] | None:
+    """The dtype that chooses the kernel of an application: of its first input of real numbers (float or int8).
+
+    Where there is none, of input 0, or of output 0. The engine's rule (ResolveKernels in model.cc).
+    """
+    dtypes = [x.dtype for x in inputs if x is not None]
+    real = [d for d in dtypes if d.kind == "f" or d == np.int8]
+    candidates = real or dtypes or [y.dtype for y in outputs]
+    return candidates[0] if candidates else None
+
+
 def has_kernel(op: Op, dtype: np.dtype[Any]) -> bool:
     """Whether the library has a kernel of this op on values of this dtype."""
     if not op.native or not is_available():
@@ -99,8 +112,7 @@ def prepare_single(
     while given and given[-1] is None:
         given.pop()
     call = _Call(op, record, given, threads, tuple(in_q or ()), tuple(out_q or ()))
-    first = given[0] if given else None
-    key_dtype = first.dtype if first is not None else call.types[0].dtype if call.types else None
+    key_dtype = kernel_dtype(given, call.types)
     if key_dtype is None or not has_kernel(op, key_dtype):
         return None
     return call.find(frozenset(constants))

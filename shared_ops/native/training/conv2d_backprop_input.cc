@@ -43,6 +43,6 @@ Status RunConv2DBackpropInput(const Run& run) {
 
 }  // namespace
 
-const Kernel conv2d_backprop_input_any = {PrepareConv2DBackpropInput, RunConv2DBackpropInput};
+const Kernel conv2d_backprop_input_f32 = {PrepareConv2DBackpropInput, RunConv2DBackpropInput};
 
 }  // namespace rillet

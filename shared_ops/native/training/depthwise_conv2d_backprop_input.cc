@@ -137,6 +137,6 @@ Status RunBackpropInput(const Run& run) {
 
 }  // namespace
 
-const Kernel depthwise_conv2d_backprop_input_any = {PrepareBackpropInput, RunBackpropInput};
+const Kernel depthwise_conv2d_backprop_input_f32 = {PrepareBackpropInput, RunBackpropInput};
 
 }  // namespace rillet

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rillet.lite.single import kernel_dtype
 from rillet.shared_ops.errors import OpError
 from rillet.shared_ops.types import Array
 from rillet.train.lower import RegionProgram
@@ -21,10 +22,9 @@ Env = dict[Tensor, Array]
 def runs_natively(operation: Operation, types: Types, known: Mapping[Tensor, Array]) -> tuple[bool, bool]:
     """(the engine has a kernel for the operation, and can prepare it; its output may share its input's memory)."""
     assert operation.op is not None
-    first = operation.inputs[0] if operation.inputs else operation.outputs[0]
-    if first is None:
-        return False, False
-    kernel = kernel_of(operation.op, types[first].dtype)
+    inputs = [None if t is None else types[t] for t in operation.inputs]
+    dtype = kernel_dtype(inputs, [types[t] for t in operation.outputs])
+    kernel = None if dtype is None else kernel_of(operation.op, dtype)
     if kernel is None:
         return False, False
     # Kernels read shapes when they are prepared, so these must be known by then.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rillet.lite.engine import Context, Model
 from rillet.lite.library import is_available
-from rillet.lite.single import apply_native
+from rillet.lite.single import apply_native, kernel_dtype
 from rillet.lite.writer import write_model
 from rillet.shared_ops.passes import inference_passes
 from rillet.shared_ops.program import Program, run_reference
@@ -42,9 +42,9 @@ class Predictor:
             self._context = Context(Model(write_model(self.program)), session.threads)
 
     def _is_native(self, application: Any) -> bool:
-        values = [v for v in self.program.input_values(application) if v is not None]
-        values += self.program.output_values(application)
-        return kernel_of(application.op, values[0].type.dtype) is not None
+        inputs = [None if v is None else v.type for v in self.program.input_values(application)]
+        dtype = kernel_dtype(inputs, [v.type for v in self.program.output_values(application)])
+        return dtype is not None and kernel_of(application.op, dtype) is not None
 
     def run(self, feeds: Mapping[Tensor, Array]) -> list[Array]:
         """The outputs, in the order in which they were asked for."""

@@ -27,7 +27,7 @@ class KernelInfo:
 
 
 def kernel_of(op: Op, dtype: np.dtype[Any]) -> KernelInfo | None:
-    """The engine's kernel for an op whose first input has this dtype."""
+    """The engine's kernel for an op, chosen by `kernel_dtype`."""
     if not is_available():
         return None
     table = kernels()
