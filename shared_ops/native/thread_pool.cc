@@ -1,59 +1,128 @@
-// A loop is cut into at most one piece a thread; the caller works on the first. Idle threads sleep: they never spin.
+// A loop is cut into a few pieces a thread, which the caller and the workers claim one after the other: a worker that
+// the system keeps from running holds nobody up. A worker without work looks for the next loop for a moment, because
+// the loops of a run follow one another within microseconds and waking a sleeper takes longer than most of them; then
+// it sleeps. Between runs nothing spins.
 #include "thread_pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace rillet {
+namespace {
+
+constexpr int kPiecesPerThread = 4;
+constexpr std::chrono::microseconds kPatience{50};
+
+// Which thread of a pool runs a loop here; -1 outside. A loop within a loop runs inline, as this thread.
+thread_local int t_thread = -1;
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks for up to kPatience whether `ready` has become true.
+template <class Ready>
+bool Watch(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (ready()) return true;
+      Pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+}  // namespace
 
 struct ThreadPool::Shared {
-  std::mutex mutex;
-  std::condition_variable work;  // a new loop, or the end
-  std::condition_variable done;
   std::vector<std::thread> workers;
-  uint64_t loop = 0;  // number of the current loop
-  int pieces = 0;
-  int running = 0;  // workers that have not finished the current loop
-  bool stop = false;
+  // The number of the current loop above, how many of its pieces nobody has claimed below: one word, so that a claim
+  // can never reach into another loop.
+  std::atomic<uint64_t> state{0};
+  std::atomic<int> unfinished{0};  // pieces of the current loop
+  std::atomic<int> sleepers{0};
+  std::atomic<bool> caller_sleeps{false}, stop{false};
+  std::mutex mutex;              // of the two sleeps
+  std::condition_variable work;  // a new loop, or the end
+  std::condition_variable done;  // unfinished has become 0
+  // The current loop; written while nobody holds a claim.
   Body body = nullptr;
   const void* context = nullptr;
   int64_t n = 0, step = 0;
+  uint32_t pieces = 0;
 
-  void Piece(int piece) const {
-    const int64_t begin = piece * step;
-    body(context, begin, begin + step < n ? begin + step : n, piece);
+  static uint32_t Unclaimed(uint64_t state) { return static_cast<uint32_t>(state); }
+
+  // Runs pieces of the current loop until all are claimed; returns the state that it last saw.
+  uint64_t RunPieces(int thread) {
+    uint64_t seen = state.load(std::memory_order_acquire);
+    while (Unclaimed(seen) != 0) {
+      if (!state.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      const int64_t begin = static_cast<int64_t>(pieces - Unclaimed(seen)) * step;
+      body(context, begin, begin + step < n ? begin + step : n, thread);
+      Finish();
+      seen = state.load(std::memory_order_acquire);
+    }
+    return seen;
   }
 
-  void Work(int piece) {
-    uint64_t seen = 0;
-    std::unique_lock<std::mutex> lock(mutex);
-    for (;;) {
-      work.wait(lock, [&] { return stop || (loop != seen && piece < pieces); });
-      if (stop) return;
-      seen = loop;
-      lock.unlock();
-      Piece(piece);
-      lock.lock();
-      if (--running == 0) done.notify_one();
+  void Finish() {
+    if (unfinished.fetch_sub(1) != 1 || !caller_sleeps.load()) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    done.notify_one();
+  }
+
+  void Work(int thread) {
+    t_thread = thread;
+    while (!stop) {
+      const uint64_t seen = RunPieces(thread);
+      const auto changed = [&] { return stop || state.load() != seen; };
+      if (Watch(changed)) continue;
+      std::unique_lock<std::mutex> lock(mutex);
+      ++sleepers;
+      work.wait(lock, changed);
+      --sleepers;
     }
   }
-};
 
-namespace {
-thread_local bool t_inside = false;  // a loop within a loop runs inline
-}
+  void Begin(Body f, const void* c, int64_t count, int64_t piece) {
+    body = f, context = c, n = count, step = piece;
+    pieces = static_cast<uint32_t>((n + step - 1) / step);
+    unfinished.store(static_cast<int>(pieces));
+    state.store(((state.load() >> 32) + 1) << 32 | pieces);
+    if (sleepers.load() != 0) {
+      std::lock_guard<std::mutex> lock(mutex);
+      work.notify_all();
+    }
+  }
+
+  void Wait() {
+    const auto finished = [&] { return unfinished.load() == 0; };
+    if (Watch(finished)) return;
+    std::unique_lock<std::mutex> lock(mutex);
+    caller_sleeps = true;
+    done.wait(lock, finished);
+    caller_sleeps = false;
+  }
+};
 
 ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
   if (threads_ == 1) return;
   shared_ = new Shared;
-  for (int i = 1; i < threads_; ++i)
-    shared_->workers.emplace_back([shared = shared_, i] {
-      t_inside = true;
-      shared->Work(i);
-    });
+  for (int i = 1; i < threads_; ++i) shared_->workers.emplace_back([shared = shared_, i] { shared->Work(i); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -70,24 +139,14 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::Dispatch(int64_t n, int64_t grain, Body body, const void* context) {
   if (grain < 1) grain = 1;
   int64_t pieces = (n + grain - 1) / grain;
-  if (pieces > threads_) pieces = threads_;
-  if (t_inside || pieces == 1) return body(context, 0, n, 0);
+  if (pieces > threads_ * kPiecesPerThread) pieces = threads_ * kPiecesPerThread;
+  if (t_thread >= 0 || pieces == 1) return body(context, 0, n, t_thread < 0 ? 0 : t_thread);
   Shared& s = *shared_;
-  {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    s.step = (n + pieces - 1) / pieces;
-    s.pieces = static_cast<int>((n + s.step - 1) / s.step);
-    s.body = body, s.context = context, s.n = n;
-    s.running = s.pieces - 1;
-    ++s.loop;
-  }
-  if (s.pieces == 2 && threads_ == 2) s.work.notify_one();
-  else s.work.notify_all();
-  t_inside = true;
-  s.Piece(0);
-  t_inside = false;
-  std::unique_lock<std::mutex> lock(s.mutex);
-  s.done.wait(lock, [&] { return s.running == 0; });
+  s.Begin(body, context, n, (n + pieces - 1) / pieces);
+  t_thread = 0;
+  s.RunPieces(0);
+  t_thread = -1;
+  s.Wait();
 }
 
 }  // namespace rillet

@@ -13,15 +13,12 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // Calls body(begin, end, thread) for pieces that cover [0, n) once; pieces hold at least `grain` items (the last may
-  // be smaller). How the loop is cut must never change a result: kernels split outputs only.
+  // Calls body(begin, end, thread) for pieces that cover [0, n) once, several a thread; a loop of at most `grain` items
+  // is one piece. How the loop is cut must never change a result: kernels split outputs only.
   template <class F>
   void ParallelFor(int64_t n, int64_t grain, const F& body) {
     if (n <= 0) return;
-    if (threads_ == 1 || n <= grain) {
-      body(int64_t{0}, n, 0);
-      return;
-    }
+    if (threads_ == 1) return body(int64_t{0}, n, 0);
     Dispatch(n, grain, [](const void* f, int64_t b, int64_t e, int t) { (*static_cast<const F*>(f))(b, e, t); }, &body);
   }
 
