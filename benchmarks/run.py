@@ -2,7 +2,8 @@
 
     make bench                       # or: python benchmarks/run.py [--rounds 15] [--torch-python PYTHON]
 
-Let nothing else run meanwhile. Each line is one run in which the two take turns (side_by_side.py): the ratio is the figure.
+Let nothing else run meanwhile. Each line is one run in which the two take turns (side_by_side.py): the ratio is the
+figure.
 """
 
 from __future__ import annotations
