@@ -230,3 +230,80 @@ def test_a_run_that_fails_on_its_data_updates_no_weights() -> None:
     with pytest.raises(ValueError, match="got 9|out of range|label"):
         session.run([net.train, net.loss], feeds)
     assert state(session) == before and session.step == 0
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_a_fed_tensor_keeps_its_value_where_its_operation_runs_all_the_same(
+    engine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not engine:
+        monkeypatch.setattr("rillet.train.executor.runs_natively", lambda *given: (False, False))
+    with Graph().as_default():
+        a, b = ops.split(placeholder((4,), name="x"), num=2, axis=0)
+        fetches, x = [ops.square(a), b, a], a.graph.get_tensor("x")
+        twice, other, same = Session().run(fetches, {x: [1.0, 2.0, 3.0, 4.0], a: [10.0, 20.0]})
+        assert twice.tolist() == [100, 400] and other.tolist() == [3, 4] and same.tolist() == [10, 20]
+        with control_dependencies([b.operation]):
+            late = ops.neg(b)
+        assert Session().run(late, {x: [1.0, 2.0, 3.0, 4.0], b: [5.0, 6.0]}).tolist() == [-5, -6]
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_a_fed_read_keeps_its_value_where_the_read_runs_all_the_same(
+    engine: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not engine:
+        monkeypatch.setattr("rillet.train.executor.runs_natively", lambda *given: (False, False))
+    with Graph().as_default():
+        v = Variable([1.0, 2.0], name="v")
+        with control_dependencies([v.value.operation]):
+            y = ops.neg(v)
+        session = Session()
+        session.initialize()
+        assert session.run(y, {v: [5.0, 6.0]}).tolist() == [-5, -6]
+
+
+def test_results_are_the_callers_to_change() -> None:
+    with Graph().as_default():
+        x = placeholder((None, 3))
+        session, fetches = Session(), [ops.shape(x), x]
+        first = session.run(fetches, {x: ONES})
+        first[0][0] = first[1][0, 0] = 99
+        again = session.run(fetches, {x: ONES})
+        assert again[0].tolist() == [2, 3] and again[1].tolist() == ONES.tolist()
+
+
+def test_numbers_that_a_dtype_cannot_hold_are_refused() -> None:
+    with Graph().as_default():
+        x = placeholder((2,), np.int32, name="x")
+        v = Variable(np.zeros(2, np.int32), name="v")
+        session = Session()
+        session.initialize()
+        with pytest.raises(ValueError, match=r"\[Mul at 'mul' \(test_session.py:\d+\)\].*got 0.5.*i32"):
+            _ = x * 0.5
+        with pytest.raises(ValueError, match="got 0.5.*i32"):
+            ops.mul(np.ones(2, np.int32), 0.5)
+        with pytest.raises(GraphError, match="beyond the range of int32"):
+            session.run(x, {x: [1, 2**40]})
+        with pytest.raises(GraphError, match="do not fit"):
+            session.set(v, [1.0, np.nan])
+        with pytest.raises(ValueError, match="got 1.5"):
+            v.assign_add(1.5)
+        assert session.run(x * 2.0, {x: [1, 2]}).tolist() == [2, 4]
+        session.set(v, [1.0, 3.0])
+        assert session.get(v).tolist() == [1, 3]
+
+
+def test_prediction_sees_what_a_run_changed_before_it_failed() -> None:
+    with Graph().as_default():
+        v = Variable([1.0, 2.0], name="v")
+        x = placeholder((2,))
+        y, update = x * v, v.assign([5.0, 6.0])
+        with control_dependencies([update]):
+            broken = ops.gather(x, np.array([7]))
+        session = Session()
+        session.initialize()
+        before = session.predict(y, {x: [1.0, 1.0]})
+        with pytest.raises(ValueError):
+            session.run(broken, {x: [1.0, 1.0]})
+        assert session.get(v).tolist() == session.predict(y, {x: [1.0, 1.0]}).tolist() != before.tolist()

@@ -55,13 +55,15 @@ class _ByReference:
 
     operation: Operation
     copy_read: bool
+    outputs: list[Tensor | None]  # None where the run was given the value
 
     def run(self, env: Env, buffers: Mapping[Tensor, Array]) -> None:
         o = self.operation
         assert o.op is not None
         if o.kind == "ReadVariable":
             buffer = buffers[o.inputs[0]]  # type: ignore[index]
-            env[o.outputs[0]] = buffer.copy() if self.copy_read else buffer
+            if self.outputs[0] is not None:
+                env[self.outputs[0]] = buffer.copy() if self.copy_read else buffer
             return
         handles = o.updated_inputs()
         given = [None if t is None else buffers[t] if t in handles else env[t] for t in o.inputs]
@@ -70,7 +72,9 @@ class _ByReference:
         except OpError as error:
             raise error.located(o.name, o.source) from None
         count = len(o.outputs)
-        for tensor, result in zip(o.outputs, results):
+        for tensor, result in zip(self.outputs, results):
+            if tensor is None:
+                continue
             result = np.asarray(result)
             # A reference may return a view of what it was given, and that may be a variable.
             env[tensor] = result if result.base is None and not any(result is g for g in given) else result.copy()
@@ -94,11 +98,11 @@ class Executable:
         self.plan: Plan = plan(operations, set(fed), known, self.fetches, lambda o: runs_natively(o, types, known))
         self.needs_step = any(o.kind == STEP and o.outputs[0] not in fed for o in operations)
         self.updates = any(o.updated_inputs() for o in self.plan.operations)
-        self._buffers, self._constants = buffers, known
+        self._buffers, self._constants, self._fed = buffers, known, set(fed)
         # Reads that are the variable's buffer itself: handed out only as copies, the next run would change them.
         self._direct = {
             o.outputs[0] for o in self.plan.operations if o.kind == "ReadVariable" and o not in self.plan.copied_reads
-        }
+        } - self._fed
         self._steps: list[_Region | _ByReference] = []
         self.regions: list[RegionProgram] = []
         for i, stage in enumerate(self.plan.stages):
@@ -111,13 +115,14 @@ class Executable:
         direct = self._direct
         by_hand = [o for o in stage.operations if not stage.native or direct.intersection(o.outputs)]
         steps: list[_Region | _ByReference] = [
-            _ByReference(o, not direct.intersection(o.outputs))
+            _ByReference(o, not direct.intersection(o.outputs), [None if t in self._fed else t for t in o.outputs])
             for o in by_hand
             if not stage.native or later.intersection(o.outputs)
         ]
         if len(by_hand) < len(stage.operations):
-            outputs = [t for o in stage.operations for t in o.outputs if t in later and t not in direct]
-            lowered = RegionProgram(types, self._constants, direct).lower(stage.operations, outputs)
+            wanted = later - direct - self._fed
+            outputs = [t for o in stage.operations for t in o.outputs if t in wanted]
+            lowered = RegionProgram(types, self._constants, direct, self._fed).lower(stage.operations, outputs)
             region = Region(lowered.program, threads, [self._buffers[h] for h in lowered.variables])
             self.regions.append(lowered)
             steps.append(_Region(lowered, region, lowered.inputs, outputs))
@@ -129,4 +134,6 @@ class Executable:
         buffers = self._buffers
         for step in self._steps:
             step.run(env, buffers)
-        return [env[t].copy() if t in self._direct else env[t] for t in self.fetches]
+        # What outlives the run, or is the caller's own, is handed out as a copy.
+        kept = self._direct.union(self._initial, feeds)
+        return [env[t].copy() if t in kept else env[t] for t in self.fetches]

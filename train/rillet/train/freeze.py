@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
+from rillet.shared_ops.conversion import as_number
 from rillet.shared_ops.errors import OpError, RilletError
 from rillet.shared_ops.program import Program
 from rillet.shared_ops.registry import get_op, is_exportable
@@ -131,18 +132,19 @@ class _Freezer:
 
         def emit(op: str, *inputs: Any, **attrs: Any) -> Any:
             dtype = next((x.dtype for x in inputs if isinstance(x, _Ref)), None)
-            names = [None if x is None else self._as_ref(x, dtype).name for x in inputs]
+            names = [None if x is None else self._as_ref(op, x, dtype).name for x in inputs]
             outputs = self.program.apply(get_op(op), names, name=operation.name, source=operation.source, **attrs)
             made = tuple(_Ref(n, self.program.values[n].type) for n in outputs)
             return made[0] if len(made) == 1 else made
 
         return emit
 
-    def _as_ref(self, x: Any, dtype: np.dtype[Any] | None) -> _Ref:
+    def _as_ref(self, op: str, x: Any, dtype: np.dtype[Any] | None) -> _Ref:
         if isinstance(x, _Ref):
             return x
-        array = np.asarray(x, dtype if isinstance(x, (bool, int, float)) else None)
-        return self._constant(self.program.fresh("constant"), array)
+        if dtype is not None and isinstance(x, (bool, int, float)):
+            return self._constant("constant", as_number(op, x, dtype))
+        return self._constant("constant", np.asarray(x))
 
     def _constant(self, name: str, array: Any) -> _Ref:
         name = self.program.add_constant(self.program.fresh(name), array)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rillet.shared_ops.conversion import as_number
 from rillet.shared_ops.eager import as_arrays
 from rillet.shared_ops.errors import OpError, RilletError
 from rillet.shared_ops.functions import snake_case
@@ -160,12 +161,12 @@ class Graph:
         an optional one. Raises OpError, with the node's name and the user's line, where the op refuses its inputs.
         """
         record = get_op(op)
-        tensors = self._as_inputs(record, inputs)
         node = self.unique_name(name or snake_case(op))
         source = self._source or user_source()
         if "stream" in record.attr_types and "stream" not in attrs:
             attrs = {"seed": self.seed, **attrs, "stream": stream_of(node)}
         try:
+            tensors = self._as_inputs(record, inputs)
             made = record.make_attrs(attrs)
             types = record.infer_types(made, tuple(None if t is None else t.type for t in tensors))
         except OpError as error:
@@ -215,7 +216,7 @@ class Graph:
         if x is None:
             return None
         if isinstance(x, (bool, int, float)) and dtype is not None:
-            return self.constant(np.asarray(x, dtype))
+            return self.constant(as_number(record.name, x, dtype))
         return self.constant(x)
 
     def constant(self, value: Any, name: str = "constant", dtype: Any = None) -> Tensor:

@@ -14,15 +14,18 @@ from rillet.train.tensor import Operation, Tensor
 class RegionProgram:
     """The Program of a region, and which graph tensors its inputs and outputs are.
 
-    A read of a variable that need not be copied is the variable itself: the engine then reads the bound buffer.
+    A read of a variable that need not be copied is the variable itself: the engine then reads the bound buffer. A
+    tensor that is fed comes in from outside even where the operation that would compute it runs.
     """
 
-    def __init__(self, types: Types, known: Mapping[Tensor, Array], direct_reads: set[Tensor]) -> None:
+    def __init__(
+        self, types: Types, known: Mapping[Tensor, Array], direct_reads: set[Tensor], fed: set[Tensor]
+    ) -> None:
         self.program = Program("step")
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.variables: list[Tensor] = []  # handles
-        self._types, self._known, self._direct = types, known, direct_reads
+        self._types, self._known, self._direct, self._fed = types, known, direct_reads, fed
         self._names: dict[Tensor, str] = {}
 
     def lower(self, operations: Iterable[Operation], outputs: Iterable[Tensor]) -> RegionProgram:
@@ -38,16 +41,17 @@ class RegionProgram:
         assert operation.op is not None
         inputs = [None if t is None else self._name(t) for t in operation.inputs]
         names = [self.program.fresh(t.name) for t in operation.outputs]
+        replaced = self._fed.intersection(operation.outputs)
         self.program.apply(
             operation.op,
             inputs,
             name=operation.name,
             source=operation.source,
             outputs=names,
-            types=tuple(self._types[t].plain() for t in operation.outputs),
+            types=None if replaced else tuple(self._types[t].plain() for t in operation.outputs),
             **asdict(operation.attrs),
         )
-        self._names.update(zip(operation.outputs, names))
+        self._names.update((t, n) for t, n in zip(operation.outputs, names) if t not in self._fed)
 
     def _name(self, tensor: Tensor) -> str:
         """The Program's name of a tensor that is read; from outside the region it becomes an input, once."""

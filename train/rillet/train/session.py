@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rillet.shared_ops.conversion import convert
 from rillet.shared_ops.types import Array, TensorType
 from rillet.train.executor import Executable
 from rillet.train.graph import Graph, GraphError, get_default_graph
@@ -76,11 +77,14 @@ class Session:
         return self._buffer(variable).copy()
 
     def set(self, variable: Variable, value: Any) -> None:
-        """Overwrites the variable. Raises GraphError where the shape is another one."""
-        value = np.asarray(value)
-        if value.shape != variable.shape:
-            raise GraphError(f"{variable.name!r} holds {variable.type}: got shape {value.shape}.")
-        self._write(variable, value)
+        """Overwrites the variable. Raises GraphError where shape or dtype cannot hold `value`."""
+        given = np.asarray(value)
+        if given.shape != variable.shape:
+            raise GraphError(f"{variable.name!r} holds {variable.type}: got shape {given.shape}.")
+        fitting = convert(given, variable.dtype)
+        if fitting is None:
+            raise GraphError(f"{variable.name!r} holds {variable.type}: got {given.dtype} values that do not fit.")
+        self._write(variable, fitting)
 
     def _write(self, variable: Variable, value: Array) -> None:
         with self._lock:
@@ -113,10 +117,11 @@ class Session:
                 executable = self._executables[key] = self._compile(flat, feeds)
             if executable.needs_step:
                 feeds[self.graph.step] = np.asarray(self.step, np.int64)
-            values = executable.run(feeds)
-            if executable.updates:
-                self.step += 1
-                self.variable_version += 1
+            try:
+                values = executable.run(feeds)
+            finally:  # a run that stops half-way may have updated some
+                self.variable_version += executable.updates
+            self.step += executable.updates
             return rebuild(iter(values))
 
     def predict(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> Any:
@@ -219,7 +224,10 @@ def _as_feed(tensor: Tensor, value: Any, names: dict[str, int]) -> Array:
     if array.dtype != tensor.type.dtype:
         if not np.can_cast(array.dtype, tensor.dtype, "same_kind"):
             raise GraphError(f"{_where(tensor)} is fed values of dtype {array.dtype}; it holds {tensor.dtype}.")
-        array = array.astype(tensor.dtype)
+        fitting = convert(array, tensor.dtype)
+        if fitting is None:
+            raise GraphError(f"{_where(tensor)} is fed {array.dtype} values beyond the range of {tensor.dtype}.")
+        array = fitting
     shape = tensor.type.shape
     fits = len(array.shape) == len(shape)
     for got, want in zip(array.shape, shape):

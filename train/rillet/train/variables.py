@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rillet.shared_ops.conversion import as_number
 from rillet.shared_ops.types import DTYPE_NAMES, Array, TensorType
 from rillet.train.arithmetic import Arithmetic
 from rillet.train.graph import Graph, GraphError, get_default_graph, stream_of
@@ -120,7 +121,7 @@ class Variable(Arithmetic):
 
     def _update(self, op: str, value: Any) -> Operation:
         if not isinstance(value, (Tensor, Variable)):
-            value = self.graph.constant(np.asarray(value, self.dtype))
+            value = self.graph.constant(as_number(op, value, self.dtype))
         operation: Operation = self.graph.emit(op, self.handle, value)
         return operation
 
