@@ -207,3 +207,12 @@ def test_verify_refuses_inputs_that_do_not_fit(tmp_path: Path) -> None:
         verify(tmp_path / "m.rlt", None, floats(RNG, 5, 7))
     with pytest.raises(ExportError, match="no such file"):
         verify(tmp_path / "other.rlt", None, floats(RNG, 5, 6))
+
+
+def test_verify_refuses_models_with_other_outputs(tmp_path: Path) -> None:
+    """Nothing would be compared, and nothing compared is not equal."""
+    p = program()
+    export(p, path=tmp_path / "a.rlt")
+    export(_with_output(p, "hidden"), path=tmp_path / "b.rlt")
+    with pytest.raises(ExportError, match="outputs of the two models"):
+        verify(tmp_path / "a.rlt", tmp_path / "b.rlt", floats(RNG, 5, 6))

@@ -292,3 +292,17 @@ def test_source_lines_survive_fusion() -> None:
     b("Relu", y)
     b.program.applications[0] = replace(b.program.applications[0], source="train.py:41")
     assert fuse_activation(b.program).applications[0].source == "train.py:41"
+
+
+def test_a_broadcast_between_unknown_dimensions_stays() -> None:
+    """Both are unknown, and only one of them may be 1: a Reshape could not do that, BroadcastTo and SumTo can."""
+    b = Build(x=(None, 3), like=(None, 3))
+    b("Neg", b("BroadcastTo", "x", b("Shape", "like")))
+    x, like = floats(RNG, 1, 3), floats(RNG, 4, 3)
+    assert outputs(drop_identities(b.program), x=x, like=like)[0].shape == (4, 3)
+    b = Build(x=(None, 3), like=(None, 3))
+    b("Neg", b("SumTo", "x", b("Shape", "like")))
+    assert outputs(drop_identities(b.program), x=like, like=x)[0].shape == (1, 3)
+    b = Build(x=("n", 3))
+    b("Neg", b("BroadcastTo", "x", b("Shape", "x")))
+    assert "BroadcastTo" not in ops_of(drop_identities(b.program))

@@ -78,3 +78,10 @@ def test_prediction_has_the_bits_of_the_file() -> None:
     context.input(0)[...] = at
     context.run()
     assert context.output(0).tobytes() == session.predict(net.logits, {net.x: at}).tobytes()
+
+
+def test_an_output_does_not_take_the_name_of_an_input() -> None:
+    with Graph().as_default():
+        x = placeholder((2,), name="x")
+        with pytest.raises(FreezeError, match="cannot be the output 'x': an input has that name"):
+            freeze(Session(), [x], {"x": ops.neg(x)})

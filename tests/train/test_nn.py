@@ -149,3 +149,21 @@ def test_dropout_differs_by_layer_step_and_seed_and_its_gradient_has_its_mask() 
 
     first = masks(1)
     assert len({*first, *masks(2)}) == 6 and masks(1, extra=True) == first
+
+
+def test_columns_do_not_meet_rows_in_losses_and_metrics() -> None:
+    """[n, 1] against [n] broadcasts to [n, n]: a number comes out, and it is wrong."""
+    with Graph().as_default():
+        column, row = placeholder((None, 1)), placeholder((None,))
+        with pytest.raises(GraphError, match=r"predictions have shape \(None, 1\), targets \(None,\)"):
+            nn.mean_squared_error(column, row)
+        with pytest.raises(GraphError, match="targets"):
+            nn.mean_squared_error(placeholder((4, 3)), np.zeros((4, 1), np.float32))
+        got = Session().run(
+            [nn.mean_squared_error(row, 1.0), nn.mean_squared_error(row, [1.0, 5.0])], {row: [1.0, 3.0]}
+        )
+        assert got == [2.0, 2.0]
+        with pytest.raises(GraphError, match=r"labels \[n\]"):
+            nn.accuracy(placeholder((None, 3)), placeholder((None, 1), np.int64))
+        with pytest.raises(GraphError, match="number of classes"):
+            nn.softmax_cross_entropy(placeholder((4, None)), placeholder((4, None)), label_smoothing=0.1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rillet.shared_ops.errors import OpError
-from rillet.train import Graph, Session, Variable, ops, optimizers, placeholder
+from rillet.train import Graph, GraphError, Session, Variable, ops, optimizers, placeholder
 from rillet.train.optimizers import Optimizer, clip_by_global_norm, cosine, exponential, linear_warmup
 from rillet.train.tensor import Operation, Tensor
 
@@ -201,3 +201,12 @@ def test_a_refused_step_updates_nothing() -> None:
         assert session.step == 0 and all(session.get(v)[0] in (0, 1) for v in session.graph.variables)
         session.run(train, {x: [1.0]})
         assert session.step == 1
+
+
+def test_a_variable_is_updated_once_in_a_step() -> None:
+    with Graph().as_default():
+        w = Variable([1.0], name="w")
+        with pytest.raises(GraphError, match="'w' would be updated twice"):
+            optimizers.SGD(0.1).minimize(ops.sum(w), [w, w])
+        with pytest.raises(GraphError, match="nothing to train"):
+            optimizers.SGD(0.1).apply_gradients([])

@@ -102,3 +102,21 @@ def test_tensors_lie_at_multiples_of_64(tmp_path: Path) -> None:
     path = Saver().save(make(a=np.full(3, 7, np.int8), b=np.full(5, 9, np.int8)), tmp_path / "m")
     whole = path.read_bytes()
     assert whole.index(b"\7\7\7") % 64 == 0 and whole.index(b"\t\t\t\t\t") % 64 == 0
+
+
+def test_the_checkpoint_just_written_stays_whatever_its_step(tmp_path: Path) -> None:
+    """A run that starts anew in the folder of a longer one."""
+    session, saver = make(a=np.ones(3, np.float32)), Saver(keep_max=2)
+    for step in (100, 200, 10):
+        session.step = step
+        path = saver.save(session, tmp_path / "m")
+    assert sorted(p.name for p in tmp_path.glob("m-*")) == ["m-10.ckpt", "m-200.ckpt"]
+    assert path.name == "m-10.ckpt"
+    with pytest.raises(CheckpointError, match="keep_max is 0"):
+        Saver(keep_max=0)
+
+
+def test_a_checkpoint_is_as_readable_as_any_file(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    path = Saver().save(make(a=np.ones(3, np.float32)), tmp_path / "m")
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode

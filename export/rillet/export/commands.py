@@ -57,7 +57,7 @@ def verify(
     if input is None:
         raise ExportError("nothing to run on: give --input with a .npy or .npz file.")
     left: Source = first
-    if ".py:" in first:
+    if ".py:" in first or checkpoint is not None:
         left, _ = inference_passes(load_program(first, checkpoint), evaluate=apply_native)
     result = verify_models(left, second, load_arrays(input), tolerance)
     _console.print(str(result))

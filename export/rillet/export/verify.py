@@ -72,13 +72,16 @@ def verify(a: Source, b: Source | None, feeds: Feeds, tolerance: float = 0.0) ->
         feeds: an array for the first input, or arrays by name.
         tolerance: largest difference allowed, relative to the largest magnitude of the value; 0 asks for equal bits.
 
-    Raises ExportError where the inputs differ, and ModelError for a damaged file. An int8 value is compared with a
-    float one as the number it stands for.
+    Raises ExportError where names of inputs or outputs differ, and ModelError for a damaged file. An int8 value is
+    compared with a float one as the number it stands for.
     """
     second = _program(b if b is not None else a)
     first = _program(a)
     if first.inputs != second.inputs:
         raise ExportError(describe("inputs of the two models", first.inputs, str(second.inputs)))
+    if set(first.outputs) != set(second.outputs):
+        hint = "Values are compared by name."
+        raise ExportError(describe("outputs of the two models", first.outputs, str(second.outputs), hint))
     arrays = _feeds(first, feeds)
     if b is None:
         left: Mapping[str, Array] = run_reference(first, arrays, keep=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -15,9 +14,11 @@ import numpy as np
 
 from rillet.lite import _model_fbs as fbs
 from rillet.lite.layout import ALIGNMENT, DTYPE_CODES, FORMAT_VERSION, HEADER, MAGIC, is_float_list, padded
+from rillet.lite.whole_file import whole_file
 from rillet.shared_ops.errors import ProgramError
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.program import Application, Program, Value
+from rillet.shared_ops.quantize import PROFILE
 from rillet.shared_ops.types import Array, QuantParams
 
 Programs = Program | Sequence[Program]
@@ -53,25 +54,9 @@ def save_model(
 
     Raises OSError (a full disk, a missing folder) with no file left behind, and what `write_model` raises.
     """
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for part in _parts(programs, metadata, quant_profile):
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with whole_file(Path(path)) as file:
+        for part in _parts(programs, metadata, quant_profile):
+            file.write(part)
 
 
 def _parts(
@@ -84,7 +69,7 @@ def _parts(
     for program in listed:
         program.check()
     quantized = any(v.quant is not None for p in listed for v in p.values.values())
-    structure = _Structure(listed, {**listed[0].metadata, **(metadata or {})}, quant_profile or quantized * "rq_f32")
+    structure = _Structure(listed, {**listed[0].metadata, **(metadata or {})}, quant_profile or quantized * PROFILE)
     body, total = structure.serialize()
     checked = HEADER.pack(MAGIC, FORMAT_VERSION, 0, len(body), total)[16:32]
     yield HEADER.pack(MAGIC, FORMAT_VERSION, zlib.crc32(body, zlib.crc32(checked)), len(body), total)

@@ -87,6 +87,9 @@ class _Freezer:
         for name, ref in results.items():
             if ref is None and outputs[name].operation not in self._faulty:
                 self._fault(outputs[name].operation, f"its output {outputs[name].name!r} has no meaning in inference")
+        for name, tensor in outputs.items():
+            if name in inputs and inputs[name] is not tensor:
+                self._fault(tensor.operation, f"cannot be the output {name!r}: an input has that name")
         if self.faults:
             raise FreezeError("the graph cannot be frozen for inference:\n  " + "\n  ".join(self.faults))
         for name, tensor in outputs.items():

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import struct
-import tempfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from rillet.lite.whole_file import whole_file
 from rillet.shared_ops.errors import RilletError
 from rillet.shared_ops.types import DTYPE_NAMES, DTYPES, Array
 from rillet.train.session import Session
@@ -37,7 +37,7 @@ class CheckpointError(RilletError, ValueError):
 class Saver:
     """Saves and restores the variables of a session, its step with them.
 
-    variables: which (default: all of the graph). keep_max: how many checkpoints of one folder are kept.
+    variables: which (default: all of the graph). keep_max: how many checkpoints of one prefix are kept (None: all).
 
     Example:
         saver = Saver(keep_max=3)
@@ -46,22 +46,26 @@ class Saver:
     """
 
     def __init__(self, variables: Iterable[Variable] | None = None, keep_max: int | None = 5) -> None:
+        if keep_max is not None and keep_max < 1:
+            raise CheckpointError(f"keep_max is {keep_max}: expected 1 or more, or None to keep all.")
         self._variables = None if variables is None else list(variables)
         self.keep_max = keep_max
 
     def save(self, session: Session, prefix: str | os.PathLike[str]) -> Path:
-        """Writes `<prefix>-<step>.ckpt` and removes the oldest beyond keep_max. Returns the path."""
+        """Writes `<prefix>-<step>.ckpt` and removes those of the lowest steps beyond keep_max, but never the one just
+        written (a run that starts anew beside older files begins with low steps). Returns the path."""
         path = Path(f"{os.fspath(prefix)}-{session.step}.ckpt")
         path.parent.mkdir(parents=True, exist_ok=True)
         tensors = {v.name: session.get(v) for v in self._chosen(session)}
         write_checkpoint(path, tensors, {"step": session.step, "seed": session.graph.seed})
         if self.keep_max is not None:
-            for old in checkpoints(prefix)[: -self.keep_max]:
+            others = [p for p in checkpoints(prefix) if p != path]
+            for old in others[: max(len(others) + 1 - self.keep_max, 0)]:
                 old.unlink()
         return path
 
     def latest(self, prefix: str | os.PathLike[str]) -> Path | None:
-        """The newest checkpoint under a prefix, or None."""
+        """The checkpoint of the highest step under a prefix, or None."""
         found = checkpoints(prefix)
         return found[-1] if found else None
 
@@ -106,7 +110,7 @@ def _mismatches(variables: dict[str, Variable], tensors: dict[str, Array]) -> li
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Array], about: dict[str, Any]) -> None:
-    """Writes a file beside `path`, brings it to the disk, and only then gives it the name."""
+    """Writes a checkpoint of `tensors` by name, whole or not at all; `about` goes into its manifest."""
     entries, offset = {}, 0
     for name, array in tensors.items():
         raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -119,30 +123,12 @@ def write_checkpoint(path: Path, tensors: dict[str, Array], about: dict[str, Any
         offset += -(-raw.nbytes // _ALIGNMENT) * _ALIGNMENT
     manifest = json.dumps({"format": 1, **about, "tensors": entries}, separators=(",", ":")).encode()
     manifest += b" " * (-(len(manifest) + _HEADER.size) % _ALIGNMENT)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_HEADER.pack(_MAGIC, len(manifest), zlib.crc32(manifest)) + manifest)
-            for array in tensors.values():
-                raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-                file.write(raw.data)
-                file.write(b"\0" * (-raw.nbytes % _ALIGNMENT))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name itself durable, where the system can."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with whole_file(path) as file:
+        file.write(_HEADER.pack(_MAGIC, len(manifest), zlib.crc32(manifest)) + manifest)
+        for array in tensors.values():
+            raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            file.write(raw.data)
+            file.write(b"\0" * (-raw.nbytes % _ALIGNMENT))
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:

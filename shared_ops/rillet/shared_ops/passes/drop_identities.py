@@ -8,12 +8,12 @@ import numpy as np
 
 from rillet.shared_ops.passes.edit import Note, constant_of, rename_value, silent
 from rillet.shared_ops.program import Application, Program
-from rillet.shared_ops.types import TensorType
 
 # Identity by meaning: StopGradient matters to gradients only, Dropout is the identity outside training.
 _ALWAYS = {"Identity", "StopGradient", "Dropout"}
-# Identity where the result has the operand's shape.
-_SHAPE_ONLY = {"Reshape", "BroadcastTo", "SumTo", "ExpandDims", "Squeeze"}
+# Identity where the result has the operand's shape. A Reshape keeps the number of elements, which settles one unknown
+# dimension; the others do not: of two unknown ones, one may be 1 and the other not.
+_SHAPE_ONLY = {"Reshape": 1, "BroadcastTo": 0, "SumTo": 0}
 
 
 def drop_identities(program: Program, note: Note = silent) -> Program:
@@ -60,7 +60,7 @@ def _is_identity(program: Program, a: Application) -> bool:
         return True
     x, y = program.values[a.inputs[0]].type, program.values[a.outputs[0]].type
     if a.op.name in _SHAPE_ONLY:
-        return _surely_equal(x, y)
+        return x.shape == y.shape and sum(d is None for d in x.shape) <= _SHAPE_ONLY[a.op.name]
     if a.op.name == "Transpose":
         return tuple(a.attrs.perm) == tuple(range(x.rank))
     if a.op.name == "Cast":
@@ -68,8 +68,3 @@ def _is_identity(program: Program, a: Application) -> bool:
     if a.op.name == "Pad":
         return not np.any(a.attrs.paddings)
     return a.op.name == "Concat" and len(a.inputs) == 1
-
-
-def _surely_equal(x: TensorType, y: TensorType) -> bool:
-    """Equal shapes; one dimension may be unknown, because the number of elements then settles it."""
-    return x.shape == y.shape and sum(d is None for d in x.shape) <= 1

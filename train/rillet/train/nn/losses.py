@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from rillet.shared_ops.types import Dim
+from rillet.train.graph import GraphError
 from rillet.train.tensor import Tensor
 from rillet.train.variables import Variable
 
@@ -12,6 +16,10 @@ from rillet.train.variables import Variable
 def _mean(x: Tensor) -> Tensor:
     result: Tensor = x.graph.emit("Mean", x, axes=tuple(range(x.ndim))) if x.ndim else x
     return result
+
+
+def _differ(a: Dim, b: Dim) -> bool:
+    return isinstance(a, int) and isinstance(b, int) and a != b
 
 
 def sparse_softmax_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -24,7 +32,8 @@ def softmax_cross_entropy(logits: Tensor, labels: Tensor, label_smoothing: float
     """Mean of -sum(labels * log softmax(logits)). labels: a distribution a row, of the shape of `logits`."""
     if label_smoothing:
         classes = logits.shape[-1]
-        assert isinstance(classes, int), "label smoothing needs to know the number of classes"
+        if not isinstance(classes, int):
+            raise GraphError(f"label smoothing needs to know the number of classes, the last dimension of {logits!r}.")
         labels = labels * (1.0 - label_smoothing) + label_smoothing / classes
     loss, _ = logits.graph.emit("SoftmaxCrossEntropyWithLogits", logits, labels)
     return _mean(loss)
@@ -36,7 +45,16 @@ def sigmoid_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def mean_squared_error(predictions: Tensor, targets: Any) -> Tensor:
-    """Mean of (prediction - target)^2."""
+    """Mean of (prediction - target)^2. targets: of the shape of `predictions`, or one number for all.
+
+    Raises GraphError where the shapes differ: [n, 1] against [n] would compare every row with every other.
+    """
+    targets = predictions.graph.as_tensor(targets) if isinstance(targets, (list, np.ndarray)) else targets
+    shapes = predictions.shape, tuple(getattr(targets, "shape", ()))
+    if shapes[1] and (len(shapes[0]) != len(shapes[1]) or any(_differ(a, b) for a, b in zip(*shapes))):
+        raise GraphError(
+            f"mean_squared_error: predictions have shape {shapes[0]}, targets {shapes[1]}; make them equal."
+        )
     return _mean(predictions.graph.emit("SquaredDifference", predictions, targets))
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from rillet.train.graph import GraphError
 from rillet.train.tensor import Tensor
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The share of rows whose largest logit is at the label. logits: [n, classes]; labels: integers [n]."""
+    """The share of rows whose largest logit is at the label. logits: [n, classes]; labels: integers [n].
+
+    Raises GraphError for other ranks: labels of shape [n, 1] would meet every row.
+    """
+    if (logits.ndim, labels.ndim) != (2, 1):
+        raise GraphError(f"accuracy takes logits [n, classes] and labels [n]; got {logits!r} and {labels!r}.")
     emit = logits.graph.emit
     best = emit("ArgMax", logits, axis=-1)
     if best.dtype != labels.dtype:

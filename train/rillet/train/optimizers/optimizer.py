@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Union
 
@@ -23,7 +24,8 @@ class Optimizer:
     """Adds to a graph what trains its variables. Subclasses say how one variable is updated (`_apply`).
 
     learning_rate: a number, a scalar tensor, or a schedule (see `schedules`). clip_norm: gradients are scaled down
-    together where their global norm is larger; a norm that is not finite stops the run and names the variable.
+    together where their global norm is larger; a norm that is not finite stops the run and names the variable. (Moving
+    averages of batch norm belong to the forward pass: they have taken the batch in by then.)
 
     A user's own optimizer is a subclass of a dozen lines: slots by `_slot`, the update by any operations.
     """
@@ -53,7 +55,10 @@ class Optimizer:
         return list(zip(gradients(loss, trained), trained))
 
     def apply_gradients(self, pairs: GradientsAndVariables) -> Operation:
-        """The operation that updates the variables by these gradients."""
+        """The operation that updates the variables by these gradients. Raises GraphError where one is named twice."""
+        twice = [v.name for v, n in Counter(v for _, v in pairs).items() if n > 1]
+        if not pairs or twice:
+            raise GraphError(f"{twice[0]!r} would be updated twice in one step." if twice else "nothing to train.")
         graph = pairs[0][1].graph
         with graph.without_scope(), graph.name_scope(type(self).__name__.lower()):
             if self.clip_norm is not None:

@@ -38,7 +38,7 @@ def reference(xp: Any, attrs: CheckFiniteAttrs, x: Any, *peaks: Any) -> Any:
         f"not finite: {', '.join(bad) or 'the sum over finite values'}",
         got=float(np.asarray(x).ravel()[0]),
         expected="a finite number",
-        hint="No variable was updated. Lower the learning rate, or look for a division by zero.",
+        hint="No variable was updated by these gradients. Lower the learning rate, or look for a division by zero.",
     )
 
 
