@@ -306,3 +306,14 @@ def test_a_broadcast_between_unknown_dimensions_stays() -> None:
     b = Build(x=("n", 3))
     b("Neg", b("BroadcastTo", "x", b("Shape", "x")))
     assert "BroadcastTo" not in ops_of(drop_identities(b.program))
+
+
+def test_a_known_scalar_folds_to_a_scalar() -> None:
+    b = Build(x=(2, 3))
+    b("Cast", b("Rank", "x"), dtype="f32")
+    b.program.outputs = [b("Neg", b.program.outputs[0])]
+    folded = fold_constants(b.program)
+    assert outputs(folded, x=floats(RNG, 2, 3))[0].shape == ()
+    assert all(
+        v.constant is None or v.constant.shape == v.type.shape == () for v in folded.values.values() if v.name != "x"
+    )

@@ -307,3 +307,11 @@ def test_prediction_sees_what_a_run_changed_before_it_failed() -> None:
         with pytest.raises(ValueError):
             session.run(broken, {x: [1.0, 1.0]})
         assert session.get(v).tolist() == session.predict(y, {x: [1.0, 1.0]}).tolist() != before.tolist()
+
+
+def test_plain_int8_numbers_need_no_scales() -> None:
+    x = np.arange(16, dtype=np.int8).reshape(1, 4, 4, 1)
+    assert ops.add(x, x).tolist() == (x + x).tolist()
+    with Graph().as_default():
+        p = placeholder(x.shape, np.int8)
+        assert Session().run(p + p, {p: x}).tolist() == (x + x).tolist()

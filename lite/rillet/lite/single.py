@@ -66,6 +66,11 @@ def has_kernel(op: Op, dtype: np.dtype[Any]) -> bool:
     return bool({(op.name, op.version, DTYPE_NAMES.get(dtype, "?")), (op.name, op.version, "any")} & kernels())
 
 
+def needs_scales(op: Op, dtype: np.dtype[Any]) -> bool:
+    """Whether the kernel takes quantized values only: on plain int8 numbers the reference has to do."""
+    return dtype == np.int8 and op.quantize is not None and (op.name, op.version, "any") not in kernels()
+
+
 def apply_native(
     op: Op, attrs: Any, arrays: Sequence[Array | None], threads: int = 1, in_q: Quants = None, out_q: Quants = None
 ) -> Any:
@@ -114,6 +119,8 @@ def prepare_single(
     call = _Call(op, record, given, threads, tuple(in_q or ()), tuple(out_q or ()))
     key_dtype = kernel_dtype(given, call.types)
     if key_dtype is None or not has_kernel(op, key_dtype):
+        return None
+    if not any((*call.in_q, *call.out_q)) and needs_scales(op, key_dtype):
         return None
     return call.find(frozenset(constants))
 

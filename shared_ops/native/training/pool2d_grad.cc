@@ -102,6 +102,6 @@ Status RunAverage(const Run& run) {
 }  // namespace
 
 const Kernel max_pool_grad_f32 = {PrepareMax, RunMax};
-const Kernel avg_pool_grad_any = {PrepareAverage, RunAverage};
+const Kernel avg_pool_grad_f32 = {PrepareAverage, RunAverage};
 
 }  // namespace rillet

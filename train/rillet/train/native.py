@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from rillet.lite.engine import Context, Model
-from rillet.lite.library import is_available, kernels
+from rillet.lite.library import kernels
+from rillet.lite.single import has_kernel, needs_scales
 from rillet.lite.writer import write_model
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.program import Program
@@ -27,14 +28,12 @@ class KernelInfo:
 
 
 def kernel_of(op: Op, dtype: np.dtype[Any]) -> KernelInfo | None:
-    """The engine's kernel for an op, chosen by `kernel_dtype`."""
-    if not is_available():
+    """The engine's kernel for an op on plain numbers, chosen by `kernel_dtype`."""
+    if not has_kernel(op, dtype) or needs_scales(op, dtype):
         return None
     table = kernels()
-    if (op.name, op.version, DTYPE_NAMES[dtype]) in table:
-        return KernelInfo(False)
     # Only kernels that move bytes, whatever these mean, can pass their input through.
-    return KernelInfo(True) if (op.name, op.version, "any") in table else None
+    return KernelInfo(may_alias=(op.name, op.version, DTYPE_NAMES[dtype]) not in table)
 
 
 class Region:

@@ -69,7 +69,7 @@ def infer(operations: Iterable[Operation], fed: Mapping[Tensor, TensorType]) -> 
                     continue
                 types[tensor] = type
                 if type.value is not None and all(isinstance(v, int) for v in type.value):
-                    known[tensor] = np.asarray(type.value, type.dtype).reshape(len(type.value))
+                    known[tensor] = np.asarray(type.value, type.dtype).reshape(type.shape)
             if _is_arithmetic_on_shapes(operation, types, known):
                 results = operation.op.compute(
                     np, operation.attrs, *(None if t is None else known[t] for t in operation.inputs)

@@ -72,4 +72,4 @@ def _known_vector(program: Program, a: Application) -> Array | None:
     type = program.values[a.outputs[0]].type
     if type.value is None or not all(isinstance(d, int) for d in type.value):
         return None
-    return np.array(type.value, type.dtype)
+    return np.array(type.value, type.dtype).reshape(type.shape)
