@@ -149,13 +149,16 @@ Result Model::ResolveKernels() {
     int32_t key = o.inputs.size ? o.inputs[0] : o.outputs.size ? o.outputs[0] : -1;
     if (key < 0) return {RILLET_BAD_OPERATION, Located(o) + "input 0 is missing"};
     // Shapes and indices may come before the values that a kernel is for.
-    for (int32_t i : o.inputs)
-      if (i >= 0 && IsReal(tensors[static_cast<size_t>(i)].dtype)) {
-        key = i;
-        break;
-      }
+    int64_t position = 0;
+    while (position < o.inputs.size && !IsRealTensor(o.inputs[position])) ++position;
+    if (position < o.inputs.size) key = o.inputs[position];
+    else position = 0;
     const DType dtype = tensors[static_cast<size_t>(key)].dtype;
     o.kernel = FindKernel(o.op, o.version, dtype);
+    // A kernel for floats that were handed bytes first would read and write beyond them.
+    const int64_t expected = o.kernel && o.kernel->flags & kShapeFirst ? 1 : 0;
+    if (o.kernel && position != expected && std::strcmp(o.kernel->dtype, "any") != 0)
+      return {RILLET_BAD_OPERATION, Located(o) + "input " + std::to_string(expected) + ": expected " + o.kernel->dtype};
     if (!o.kernel)
       return {RILLET_UNKNOWN_OP, Located(o) + "no kernel for version " + std::to_string(o.version) + " on " +
                                      NameOf(dtype) + " in this library. Use a newer or the full one"};

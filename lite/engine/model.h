@@ -57,6 +57,7 @@ class Model {
   Result Load();
   void Decode(const format::Model& file);
   Result ResolveKernels();
+  bool IsRealTensor(int32_t t) const { return t >= 0 && IsReal(tensors[static_cast<size_t>(t)].dtype); }
 
   const uint8_t* bytes_ = nullptr;
   size_t size_ = 0;

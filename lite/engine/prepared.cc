@@ -60,6 +60,7 @@ Result Prepared::InferAll() {
     v.quant = info.quant;
     v.present = true;
     v.constant = info.kind == Kind::kConstant;
+    v.variable = info.kind == Kind::kVariable;
     v.data = info.data;
     v.rank = options_.shapes[t].rank;
     std::memcpy(v.dims, options_.shapes[t].dims, sizeof(v.dims));

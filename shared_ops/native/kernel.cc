@@ -115,6 +115,11 @@ Span<double> Prepare::Floats(const char* name) {
   return a ? a->floats : Span<double>();
 }
 
+Status Prepare::NeedVariable(int i) {
+  if (in(i).variable || status_ != Status::kOk) return status_;
+  return Fail("input %d: expected a variable, as it is updated in place", i);
+}
+
 void* Prepare::Allocate(size_t bytes) {
   void* p = allocate(memory, bytes);
   if (!p) {

@@ -58,6 +58,7 @@ struct Tensor {
   DType dtype = DType::kF32;
   bool present = false;   // false: an optional input that is absent
   bool constant = false;  // data is there in prepare and never changes
+  bool variable = false;  // the caller's own memory, which a run may update
   Quant quant;
 
   int64_t size() const {
@@ -119,6 +120,8 @@ class Prepare {
   // Sets the type of output i. Fails if the file declares another dtype, or if a dimension or the size is out of range.
   Status SetOutput(int i, DType dtype, int rank, const int64_t* dims);
   Status SetOutputLike(int i, const Tensor& t) { return SetOutput(i, t.dtype, t.rank, t.dims); }
+  // Refuses an input that a run is to update in place, unless it is a variable: constants may lie in read-only memory.
+  Status NeedVariable(int i);
 
   // Memory that lives as long as the prepared kernel: 64-byte aligned, zeroed, kSlack readable behind. Null: out of
   // memory.
@@ -194,12 +197,14 @@ constexpr uint32_t kAlias =
     1;  // output 0 is input 0's bytes under another shape: the planner shares them, run is not called
 constexpr uint32_t kInPlace =
     2;  // output 0 may lie where input 0 lay, if nobody reads input 0 afterwards and sizes agree
-constexpr uint32_t kTraining = 4;  // linked into the full library only
+constexpr uint32_t kTraining = 4;    // linked into the full library only
+constexpr uint32_t kShapeFirst = 8;  // input 0 is a shape: input 1 has the dtype that the kernel is listed for
 
 struct KernelEntry {
   const char* op;
   int version;
   // Of the first input of real numbers (f32, f64, i8); where there is none, of input 0, or of output 0; or "any".
+  // Unless it is "any", input 0 has this dtype, or input 1 where the kernel is kShapeFirst: the engine sees to it.
   const char* dtype;
   uint32_t flags;
   const Kernel* kernel;

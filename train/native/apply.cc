@@ -22,6 +22,8 @@ struct State {
 
 Status CheckInputs(Prepare& ctx, const State& s) {
   if (ctx.status() != Status::kOk) return ctx.status();
+  for (int i = 0; i <= s.slots; ++i)
+    if (ctx.NeedVariable(i) != Status::kOk) return ctx.status();
   const Tensor& var = ctx.in(0);
   if (s.has_step && (ctx.in(1 + s.slots).dtype != DType::kI64 || ctx.in(1 + s.slots).rank != 0))
     return ctx.Fail("step: expected an i64 scalar");

@@ -4,7 +4,9 @@
 namespace rillet {
 namespace {
 
-Status CheckSame(Prepare& ctx, const Tensor& var, const Tensor& value) {
+Status PrepareAssign(Prepare& ctx) {
+  if (ctx.NeedVariable(0) != Status::kOk) return ctx.status();
+  const Tensor &var = ctx.in(0), &value = ctx.in(1);
   if (var.dtype != value.dtype) return ctx.Fail("value: got %s, expected %s", NameOf(value.dtype), NameOf(var.dtype));
   if (var.rank != value.rank) return ctx.Fail("rank of value: got %d, expected %d", value.rank, var.rank);
   for (int a = 0; a < var.rank; ++a)
@@ -15,7 +17,6 @@ Status CheckSame(Prepare& ctx, const Tensor& var, const Tensor& value) {
 }
 
 Status PrepareRead(Prepare& ctx) { return ctx.SetOutputLike(0, ctx.in(0)); }
-Status PrepareAssign(Prepare& ctx) { return CheckSame(ctx, ctx.in(0), ctx.in(1)); }
 
 void Copy(const Run& run, const Tensor& from, void* to) {
   run.ParallelFor(static_cast<int64_t>(from.bytes()), 1 << 18, [&](int64_t begin, int64_t end, int) {
@@ -78,7 +79,7 @@ Status PrepareMovingAverage(Prepare& ctx) {
   if (!s) return ctx.status();
   s->share = static_cast<float>(1 - ctx.Double("decay"));
   if (ctx.status() != Status::kOk) return ctx.status();
-  return CheckSame(ctx, ctx.in(0), ctx.in(1));
+  return PrepareAssign(ctx);
 }
 
 Status RunMovingAverage(const Run& run) {

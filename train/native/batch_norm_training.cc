@@ -34,6 +34,8 @@ Status PrepareRows(Prepare& ctx, int first_vector, int last_vector, State** stat
 Status PrepareTraining(Prepare& ctx) {
   State* s = nullptr;
   if (PrepareRows(ctx, 1, 4, &s) != Status::kOk) return ctx.status();
+  for (int i = 3; i < 5; ++i)
+    if (ctx.NeedVariable(i) != Status::kOk) return ctx.status();
   s->epsilon = ctx.Float("epsilon");
   s->share = static_cast<float>(1 - ctx.Double("momentum"));
   return ctx.status();
@@ -77,7 +79,8 @@ Status PrepareGrad(Prepare& ctx) {
   if (ctx.in(4).rank != ctx.in(0).rank || ctx.in(4).size() != ctx.in(0).size() || ctx.in(4).dtype != DType::kF32)
     return ctx.Fail("dy must have the shape of x");
   for (int i = 5; i < 7; ++i)
-    if (ctx.Has(i) && ctx.in(i).size() != s->channels) return ctx.Fail("input %d: expected one element a channel", i);
+    if (ctx.Has(i) && (ctx.in(i).dtype != DType::kF32 || ctx.in(i).size() != s->channels))
+      return ctx.Fail("input %d: expected f32, one element a channel", i);
   return Status::kOk;
 }
 

@@ -11,7 +11,7 @@ struct State {
 
 Status PrepareScatter(Prepare& ctx) {
   State* s = ctx.NewState<State>();
-  if (!s) return ctx.status();
+  if (!s || ctx.NeedVariable(0) != Status::kOk) return ctx.status();
   const Tensor &var = ctx.in(0), &indices = ctx.in(1), &updates = ctx.in(2);
   if (indices.dtype != DType::kI32 && indices.dtype != DType::kI64)
     return ctx.Fail("dtype of indices: got %s, expected i32 or i64", NameOf(indices.dtype));

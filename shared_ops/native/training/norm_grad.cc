@@ -16,7 +16,7 @@ Status PrepareGrad(Prepare& ctx) {
   if (dy.rank != x.rank || dy.size() != x.size()) return ctx.Fail("dy must have the shape of x");
   const int64_t floats = 2 * Padded(s->rows) + ReduceColumnsWorkspace(s->n);
   ctx.NeedWorkspace(static_cast<size_t>(floats) * sizeof(float));
-  for (int i = 1; i < ctx.output_count; ++i)
+  for (int i = 1; i < (centre ? 3 : 2); ++i)
     if (ctx.SetOutputLike(i, ctx.in(1)) != Status::kOk) return ctx.status();
   return ctx.SetOutputLike(0, x);
 }
