@@ -7,7 +7,7 @@ from typing import Any
 from rillet.train import Graph, Tensor, nn, ops, placeholder
 
 # (channels, stride, expansion) of each inverted residual block.
-BLOCKS = ((16, 1, 3), (32, 2, 4), (32, 1, 4))
+BLOCKS = ((16, 1, 1), (40, 2, 4), (40, 1, 4), (40, 1, 4))
 MOMENTUM = 0.95
 
 
@@ -31,11 +31,11 @@ def inverted_residual(x: Tensor, channels: int, strides: int, expansion: int, na
 
 def classifier(image: Tensor) -> Tensor:
     """Logits [batch, 10] of images [batch, 28, 28, 1] with values from 0 to 1."""
-    x = conv(image, 16, 3, 2, "relu6", "stem")
+    x = conv(image, 24, 3, 2, "relu6", "stem")
     for i, (channels, strides, expansion) in enumerate(BLOCKS):
         x = inverted_residual(x, channels, strides, expansion, f"block{i + 1}")
-    x = conv(x, 128, 1, 1, "relu6", "head")
-    return nn.dense(nn.dropout(nn.global_average_pool(x), 0.1), 10, name="logits")
+    x = conv(x, 160, 1, 1, "relu6", "head")
+    return nn.dense(nn.global_average_pool(x), 10, name="logits")
 
 
 def build() -> tuple[Graph, dict[str, Any], dict[str, Any]]:

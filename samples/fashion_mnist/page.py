@@ -123,7 +123,8 @@ class Page:
                 )
                 if counts[row, column]:
                     at = f'x="{x + size / 2 - 1}" y="{y + size / 2 + 3}"'
-                    parts.append(f'<text {at} text-anchor="middle">{counts[row, column]}</text>')
+                    ink = ' style="fill: var(--paper)"' if opacity > 0.5 else ""
+                    parts.append(f'<text {at} text-anchor="middle"{ink}>{counts[row, column]}</text>')
         drawing = svg(left + 10 * size + 60, top + 10 * size + 4, parts)
         return f"{drawing}<p>Rows: what it is; columns: what the int8 file says.</p>"
 
