@@ -46,7 +46,10 @@ class DeviceRun:
 
 def run_on_device(model: Path, images: np.ndarray, name: str) -> DeviceRun:
     """Runs a model file over images in a process that has rillet.lite alone."""
-    with tempfile.TemporaryDirectory() as folder, Progress(console=console, transient=True) as progress:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
         pixels, out = Path(folder) / "images.npy", Path(folder) / "out.npz"
         np.save(pixels, images)
         task = progress.add_task(f"{name} file over the test images", total=len(images))
@@ -65,7 +68,7 @@ def run_on_device(model: Path, images: np.ndarray, name: str) -> DeviceRun:
 
 def in_batches(run: Any, images: np.ndarray, what: str, size: int = 250) -> np.ndarray:
     """`run` over images, a batch at a time, with a progress bar."""
-    with Progress(console=console, transient=True) as progress:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         starts = progress.track(range(0, len(images), size), description=what)
         return np.concatenate([run(scaled(images[i : i + size])) for i in starts])
 
@@ -131,7 +134,8 @@ def show(result: dict[str, float], unfolded_difference: float, int8_peak: int, f
     console.print(table)
     console.print(
         f"largest difference between the float file and the unfolded training graph: {unfolded_difference:.2e}\n"
-        f"{r['seconds']:.0f} seconds in all"
+        f"{r['seconds']:.0f} seconds in all",
+        soft_wrap=True,
     )
 
 
