@@ -10,7 +10,6 @@ namespace rillet {
 
 constexpr size_t kHeaderSize = 64;
 constexpr size_t kSectionAlignment = 64;
-constexpr int64_t kMaxBytes = int64_t{1} << 40;  // of one tensor
 
 // `bytes` must be aligned to 16. Checks header, checksums, structure, sections, tensors, operations and their order,
 // and that programs do not call each other in a circle. Afterwards everything in `*model` may be followed without a

@@ -17,15 +17,16 @@ Result BadTensor(const format::Tensor& t, const char* what) {
   return Refuse(RILLET_BAD_TENSOR, "tensor '%.80s': %s", t.name()->c_str(), what);
 }
 
-// Bytes of a tensor whose dimensions are all known, in *bytes; false if they do not fit.
+// Bytes of a tensor whose dimensions are all known, in *bytes; false if they do not fit. What stands beside a dimension
+// of zero must fit too: kernels multiply some of the dimensions.
 bool SizeInBytes(const format::Tensor& t, uint64_t* bytes) {
   int64_t n = static_cast<int64_t>(SizeOf(static_cast<DType>(t.dtype())));
   bool empty = false;
-  if (t.shape())
-    for (int64_t d : *t.shape()) empty |= d == 0;
-  if (t.shape() && !empty)
-    for (int64_t d : *t.shape())
-      if (__builtin_mul_overflow(n, d < 0 ? 1 : d, &n) || n > kMaxBytes) return false;
+  for (uint32_t i = 0; t.shape() && i < t.shape()->size(); ++i) {
+    const int64_t d = t.shape()->Get(i);
+    empty |= d == 0;
+    if (d > 0 && (__builtin_mul_overflow(n, d, &n) || n > kMaxBytes)) return false;
+  }
   *bytes = empty ? 0 : static_cast<uint64_t>(n);
   return true;
 }

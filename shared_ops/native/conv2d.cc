@@ -124,6 +124,8 @@ Status PrepareConv2D(Prepare& ctx) {
   s->filters = w.dims[3];
   s->groups = groups;
   if (ctx.out(0).size() == 0) return Status::kOk;
+  if (Status st = CheckPaddedSize(ctx, 1, s->rows.padded(), s->columns.padded(), s->channels); st != Status::kOk)
+    return st;
   s->gemm.n = s->filters / groups;
   s->gemm.kernels = &GemmFor(s->gemm.n, false);
   s->gemm.bounds = bounds;

@@ -35,7 +35,10 @@ struct State {
 
 Status ResolveAxis(Prepare& ctx, const WindowAttrs& window, int axis, int64_t size, int64_t kernel, int64_t extra,
                    Axis* out) {
+  constexpr int64_t kLimit = int64_t{1} << 31;  // sums of products of two fit 64 bits
   if (kernel < 1) return ctx.Fail("the window is empty");
+  if (size >= kLimit || kernel >= kLimit)
+    return ctx.Fail("image or window too large: got %lld", static_cast<long long>(size > kernel ? size : kernel));
   const int64_t stride = window.stride[axis], reach = (kernel - 1) * window.dilation[axis] + 1;
   int64_t n = size * stride;
   if (window.padding == Padding::kValid) n += reach > stride ? reach - stride : 0;

@@ -1,5 +1,6 @@
 #include "conv_geometry.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace rillet {
@@ -81,7 +82,18 @@ Status ResolveWindow(Prepare& ctx, const WindowAttrs& attrs, int axis, int64_t i
                       static_cast<long long>(w.reach()), static_cast<long long>(padded));
     w.output = (padded - w.reach()) / w.stride + 1;
   }
+  // A step over the whole image is never taken where it would not fit: a larger one only makes products overflow.
+  w.stride = std::min(w.stride, std::max<int64_t>(1, w.padded()));
   *out = w;
+  return Status::kOk;
+}
+
+Status CheckPaddedSize(Prepare& ctx, int64_t images, int64_t rows, int64_t columns, int64_t channels) {
+  int64_t size = 1;
+  for (int64_t n : {images, rows, columns, channels})
+    if (n < 0 || (n > 0 && (__builtin_mul_overflow(size, n, &size) || size > kMaxBytes)))
+      return ctx.Fail("the padded image is too large: got %lld by %lld by %lld by %lld", static_cast<long long>(images),
+                      static_cast<long long>(rows), static_cast<long long>(columns), static_cast<long long>(channels));
   return Status::kOk;
 }
 

@@ -22,6 +22,7 @@ struct WindowAxis {
   int64_t before = 0, after = 0;  // padding; SAME puts the odd zero after, as TensorFlow does
 
   int64_t reach() const { return (kernel - 1) * dilation + 1; }
+  int64_t padded() const { return input + before + after; }
   // Input position of tap t of window o; outside [0, input) it is padding.
   int64_t at(int64_t o, int64_t t) const { return o * stride - before + t * dilation; }
   // Taps [first, last) of window o lie inside the input.
@@ -39,6 +40,8 @@ struct WindowAxis {
 
 // Reads the attributes. `dilations` and `pads` are read only where the op has them.
 Status ReadWindowAttrs(Prepare& ctx, WindowAttrs* attrs, bool has_dilations = true, bool has_pads = true);
+// Refuses a padded image of more elements than a tensor may have: strips, offsets and copies of it then fit 64 bits.
+Status CheckPaddedSize(Prepare& ctx, int64_t images, int64_t rows, int64_t columns, int64_t channels);
 // The geometry of one axis (0: rows, 1: columns) for an input and a window of these sizes, as infer_windows does it.
 Status ResolveWindow(Prepare& ctx, const WindowAttrs& attrs, int axis, int64_t input, int64_t kernel, WindowAxis* out);
 

@@ -100,6 +100,11 @@ void RunStrip(const InputGradient& g, const InputGradientPhase& p, int64_t strip
 }  // namespace
 
 Status PrepareInputGradient(Prepare& ctx, const Tensor& w, const ActivationBounds& bounds, InputGradient* g) {
+  // Strips of dy: each pixel of a phase, and what its taps reach around it.
+  if (Status s = CheckPaddedSize(ctx, 1, g->rows.input + g->rows.reach(), g->columns.input + g->columns.reach(),
+                                 std::max(g->filters, g->channels));
+      s != Status::kOk)
+    return s;
   g->gemm.n = g->channels / g->groups;
   g->gemm.kernels = &GemmFor(g->gemm.n, false);
   g->gemm.bounds = bounds;

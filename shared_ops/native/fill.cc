@@ -34,19 +34,8 @@ struct RangeState {
   double start, delta;
 };
 
-// A float attribute in full: a whole number may have been written as an int.
-double Double(Prepare& p, const char* name) {
-  for (const Attr& a : p.attrs)
-    if (a.name == name) {
-      if (a.kind == AttrKind::kInt) return static_cast<double>(a.i);
-      if (a.kind == AttrKind::kFloat) return a.f;
-    }
-  (void)p.Fail("attribute '%s' is missing", name);
-  return 0.0;
-}
-
 Status PrepareRange(Prepare& p) {
-  const double start = Double(p, "start"), limit = Double(p, "limit"), delta = Double(p, "delta");
+  const double start = p.Double("start"), limit = p.Double("limit"), delta = p.Double("delta");
   const std::string_view dtype = p.String("dtype");
   if (p.status() != Status::kOk) return p.status();
   DType type = DType::kI32;
@@ -94,7 +83,7 @@ struct OneHotState {
 Status PrepareOneHot(Prepare& p) {
   const Tensor& x = p.in(0);
   const int64_t depth = p.Int("depth");
-  const double on = Double(p, "on_value"), off = Double(p, "off_value");
+  const double on = p.Double("on_value"), off = p.Double("off_value");
   if (x.rank == kMaxRank) return p.Fail("too many dimensions: expected at most %d", kMaxRank);
   const int axis = NormalizeAxis(p, p.Int("axis"), x.rank + 1);
   if (p.status() != Status::kOk) return p.status();

@@ -135,14 +135,12 @@ Status Prepare::SetOutput(int i, DType dtype, int rank, const int64_t* dims) {
   if (t.dtype != dtype) return Fail("output %d: got %s, expected %s", i, NameOf(t.dtype), NameOf(dtype));
   if (rank < 0 || rank > kMaxRank) return Fail("output %d: got rank %d, expected at most %d", i, rank, kMaxRank);
   int64_t size = static_cast<int64_t>(SizeOf(dtype));
-  bool empty = false;
-  for (int d = 0; d < rank; ++d) empty |= dims[d] == 0;
   for (int d = 0; d < rank; ++d) {
     if (dims[d] < 0) return Fail("output %d: dimension %d would be %lld", i, d, static_cast<long long>(dims[d]));
-    if (!empty && __builtin_mul_overflow(size, dims[d], &size)) return Fail("output %d: too large", i);
+    if (dims[d] > 0 && (__builtin_mul_overflow(size, dims[d], &size) || size > kMaxBytes))
+      return Fail("output %d: too large", i);
     t.dims[d] = dims[d];
   }
-  if (!empty && size > (int64_t{1} << 40)) return Fail("output %d: too large", i);
   t.rank = rank;
   return Status::kOk;
 }

@@ -21,6 +21,7 @@ namespace rillet {
 enum class DType : uint8_t { kF32 = 0, kF64 = 1, kI8 = 2, kU8 = 3, kI32 = 4, kI64 = 5, kBool = 6 };
 constexpr int kDTypeCount = 7;
 constexpr int kMaxRank = 8;
+constexpr int64_t kMaxBytes = int64_t{1} << 40;  // of one tensor, were its dimensions of zero ones
 
 inline size_t SizeOf(DType t) {
   constexpr uint8_t bytes[kDTypeCount] = {4, 8, 1, 1, 4, 8, 1};
@@ -128,7 +129,8 @@ class Prepare {
   void* Allocate(size_t bytes);
   template <class T>
   T* AllocateArray(int64_t n) {
-    return static_cast<T*>(Allocate(static_cast<size_t>(n) * sizeof(T)));
+    const bool fits = n >= 0 && n <= kMaxBytes / static_cast<int64_t>(sizeof(T));
+    return static_cast<T*>(Allocate(fits ? static_cast<size_t>(n) * sizeof(T) : SIZE_MAX));
   }
   // The kernel's state, handed to run. Zeroed; never destroyed, so T must be trivially destructible.
   template <class T>

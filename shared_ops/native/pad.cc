@@ -33,6 +33,7 @@ Status PreparePad(Prepare& p) {
   int64_t dims[kMaxRank];
   const double value = p.Float("value");
   if (ReadPaddings(p, x, &paddings, dims) != Status::kOk) return p.status();
+  if (p.SetOutput(0, x.dtype, x.rank, dims) != Status::kOk) return p.status();
   PadState* state = p.NewState<PadState>();
   if (!state) return p.status();
   state->value = MakeElement(x.dtype, x.quant, value);
@@ -44,7 +45,7 @@ Status PreparePad(Prepare& p) {
     offset += paddings[2 * i] * to[i];
   }
   state->copy.Finish(0, offset);
-  return p.SetOutput(0, x.dtype, x.rank, dims);
+  return Status::kOk;
 }
 
 Status RunPad(const Run& run) {

@@ -12,10 +12,10 @@ Status PreparePool(Prepare& ctx, const int64_t* input_dims, PoolState* s) {
   s->batch = input_dims[0];
   s->channels = input_dims[3];
   for (int i = 0; i < 2; ++i) {
-    const int64_t reach = (ksize[i] - 1) * window.dilation[i] + 1;
+    if (ResolveWindow(ctx, window, i, input_dims[1 + i], ksize[i], &s->axis[i]) != Status::kOk) return ctx.status();
+    const int64_t reach = s->axis[i].reach();
     if (window.pads[i][0] >= reach || window.pads[i][1] >= reach)
       return ctx.Fail("pads must be smaller than the window: expected below %lld", static_cast<long long>(reach));
-    if (ResolveWindow(ctx, window, i, input_dims[1 + i], ksize[i], &s->axis[i]) != Status::kOk) return ctx.status();
   }
   return Status::kOk;
 }
@@ -28,8 +28,7 @@ Status Prepare2D(Prepare& ctx) {
   const Tensor& x = ctx.in(0);
   if (x.rank != 4) return ctx.Fail("rank of x: got %d, expected 4 (NHWC)", x.rank);
   if (PreparePool(ctx, x.dims, s) != Status::kOk) return ctx.status();
-  const int64_t taps = s->axis[0].kernel * s->axis[1].kernel;
-  ctx.NeedWorkspace(static_cast<size_t>(taps * ctx.threads) * sizeof(void*));
+  ctx.NeedWorkspace(static_cast<size_t>(s->most_taps() * ctx.threads) * sizeof(void*));
   const int64_t dims[4] = {s->batch, s->axis[0].output, s->axis[1].output, s->channels};
   return ctx.SetOutput(0, DType::kF32, 4, dims);
 }
@@ -50,9 +49,9 @@ void ForWindows(const Run& run, const PoolState& s, const Window& window) {
   const WindowAxis &rows = s.axis[0], &columns = s.axis[1];
   const float* x = run.in(0).as<const float>();
   float* y = run.out(0).as<float>();
-  const int64_t work = columns.output * s.channels * rows.kernel * columns.kernel;
+  const int64_t work = columns.output * s.channels * s.most_taps();
   run.ParallelFor(s.batch * rows.output, 1 + 16384 / (work + 1), [&](int64_t begin, int64_t end, int thread) {
-    const float** taps = static_cast<const float**>(run.workspace) + thread * rows.kernel * columns.kernel;
+    const float** taps = static_cast<const float**>(run.workspace) + thread * s.most_taps();
     for (int64_t i = begin; i < end; ++i) {
       const float* image = x + i / rows.output * rows.input * columns.input * s.channels;
       for (int64_t q = 0; q < columns.output; ++q) {

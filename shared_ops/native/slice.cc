@@ -13,8 +13,9 @@ Status PrepareSlice(Prepare& p) {
   if (!copy) return p.status();
   int64_t dims[kMaxRank];
   for (int i = 0; i < x.rank; ++i) {
-    dims[i] = size[i] == -1 ? x.dims[i] - begin[i] : size[i];
-    if (begin[i] < 0 || begin[i] > x.dims[i] || dims[i] < 0 || dims[i] > x.dims[i] - begin[i])
+    const bool inside = begin[i] >= 0 && begin[i] <= x.dims[i];
+    dims[i] = inside && size[i] == -1 ? x.dims[i] - begin[i] : size[i];
+    if (!inside || dims[i] < 0 || dims[i] > x.dims[i] - begin[i])
       return p.Fail("axis %d: got begin %lld and size %lld, expected a block within %lld", i,
                     static_cast<long long>(begin[i]), static_cast<long long>(size[i]),
                     static_cast<long long>(x.dims[i]));

@@ -6,6 +6,7 @@ namespace {
 
 // Image [N, P * b, Q * b, C] and blocks [N, P, Q, b, b, C]; `gather`: from the image to the blocks.
 Status PlanDepth(Prepare& p, const Tensor& x, const int64_t* image, int64_t b, bool gather, const int64_t* out) {
+  if (p.SetOutput(0, x.dtype, 4, out) != Status::kOk) return p.status();
   StridedCopy* copy = p.NewState<StridedCopy>();
   if (!copy) return p.status();
   const int64_t element = static_cast<int64_t>(SizeOf(x.dtype)), c = image[3] * element;
@@ -21,7 +22,7 @@ Status PlanDepth(Prepare& p, const Tensor& x, const int64_t* image, int64_t b, b
     copy->AddDim(dims[d], gather ? in_image[d] : in_blocks[d], gather ? in_blocks[d] : in_image[d]);
   }
   copy->Finish();
-  return p.SetOutput(0, x.dtype, 4, out);
+  return Status::kOk;
 }
 
 Status PrepareDepth(Prepare& p, bool gather) {
@@ -35,7 +36,9 @@ Status PrepareDepth(Prepare& p, bool gather) {
     if (d[1] % b || d[2] % b)
       return p.Fail("%lld x %lld pixels do not divide into blocks of %lld", static_cast<long long>(d[1]),
                     static_cast<long long>(d[2]), static_cast<long long>(b));
-    const int64_t out[4] = {d[0], d[1] / b, d[2] / b, d[3] * b * b};
+    int64_t out[4] = {d[0], d[1] / b, d[2] / b, 0};
+    if (__builtin_mul_overflow(d[3], b * b, &out[3]))
+      return p.Fail("block_size: got %lld, too large", static_cast<long long>(b));
     return PlanDepth(p, x, d, b, true, out);
   }
   if (d[3] % (b * b))

@@ -47,6 +47,7 @@ Status ResolveEntry(Prepare& p, const Masks& m, int64_t i, int axis, int64_t dim
   g->begin[axis] = b;
   g->stride[axis] = stride;
   g->count[axis] = length > 0 ? (length - 1) / step + 1 : 0;
+  if (g->count[axis] <= 1) g->stride[axis] = 1;  // no step is taken, and a huge one must not be multiplied
   g->dims[g->rank++] = g->count[axis];
   return Status::kOk;
 }

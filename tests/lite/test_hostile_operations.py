@@ -15,6 +15,7 @@ import pytest
 import rillet.train  # noqa: F401  (defines the ops that update variables)
 from rillet.lite import Context, Model, ModelError, Status, write_model
 from rillet.lite.library import kernel_flags
+from rillet.lite.single import apply_native
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.program import Application, Program, Value
 from rillet.shared_ops.registry import all_ops, get_op
@@ -131,3 +132,68 @@ def test_outputs_left_out(op: Op) -> None:
     outputs = op.infer_types(op.make_attrs(case.attrs), tuple(None if x is None else type_of(x) for x in case.inputs))
     prepare(op, case.attrs, case.inputs, outputs)
     assert refusal(op, case.attrs, case.inputs, outputs[:-1]).status is Status.BAD_OPERATION
+
+
+I64_MAX, I64_MIN, LIMIT = 2**63 - 1, -(2**63), 2**31 - 1
+EMPTY = (1 << 30, 1 << 30, 0)
+
+
+@pytest.mark.parametrize("shape", [EMPTY, EMPTY[::-1], (1 << 40, 0, 1 << 40)])
+def test_dimensions_beside_a_zero_are_bounded(shape: tuple[int, ...]) -> None:
+    """Kernels multiply some of the dimensions: those must fit 64 bits though the tensor holds nothing."""
+    x = TensorType(F32, shape)
+    assert refusal(get_op("Relu"), {}, [x], [x]).status is Status.BAD_TENSOR
+
+
+def test_empty_outputs_beside_huge_dimensions() -> None:
+    x = TensorType(F32, (0, 1 << 30))
+    error = refusal(get_op("Tile"), {"multiples": (1, 1 << 30)}, [x], [TensorType(F32, (0, None))])
+    assert "too large" in str(error)
+
+
+IMAGE, IMAGE_I8 = TensorType(F32, (1, 4, 4, 8)), TensorType(I8, (1, 4, 4, 8))
+ANY4 = TensorType(F32, (None,) * 4)
+FILTER = np.ones((2, 2, 8, 8), np.float32)
+PADS = ((LIMIT, LIMIT), (LIMIT, LIMIT))
+BEYOND: list[tuple[str, str, list[Any], dict[str, Any]]] = [
+    # The strip of 2^62 floats would have wrapped to a workspace of nothing.
+    ("Conv2D", "too large", [IMAGE, FILTER], {"dilations": (LIMIT, LIMIT), "padding": "EXPLICIT", "pads": PADS}),
+    ("Conv2D", "too large", [IMAGE, FILTER], {"dilations": (LIMIT, LIMIT), "padding": "SAME"}),
+    ("Conv2DTranspose", "too large", [IMAGE, FILTER], {"dilations": (LIMIT, LIMIT), "padding": "SAME"}),
+    ("Conv2DTranspose", "too large", [IMAGE, FILTER], {"strides": (LIMIT, LIMIT)}),
+    ("Conv2DBackpropInput", "too large", [np.array([1, 4, 4, 8], np.int32), FILTER, IMAGE],
+     {"dilations": (LIMIT, LIMIT), "padding": "SAME"}),
+    ("Conv2DBackpropFilter", "too large", [IMAGE, np.array([2, 2, 8, 8], np.int32), IMAGE],
+     {"dilations": (LIMIT, LIMIT), "padding": "SAME"}),
+    ("MaxPool", "at most", [IMAGE], {"ksize": (I64_MAX, 1), "padding": "SAME"}),
+    ("AvgPool", "at least 1", [IMAGE], {"ksize": (I64_MIN, 1), "padding": "SAME"}),
+    ("SpaceToDepth", "too large", [TensorType(F32, (1, 0, 0, 1 << 36))], {"block_size": 65536}),
+    ("Pad", "too large", [TensorType(F32, (0, 4, 4, 4))], {"paddings": ((LIMIT, 0),) * 4}),
+    ("Slice", "expected a block", [IMAGE], {"begin": (I64_MIN, 0, 0, 0), "size": (-1,) * 4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name,match,inputs,attrs", [pytest.param(*b, id=f"{b[0]}{i}") for i, b in enumerate(BEYOND)])
+def test_attributes_beyond_64_bits(name: str, match: str, inputs: list[Any], attrs: dict[str, Any]) -> None:
+    error = refusal(get_op(name), attrs, inputs, [ANY4], threads=2)
+    assert error.status in (Status.BAD_OPERATION, Status.OUT_OF_MEMORY)
+    assert match in str(error)
+
+
+def test_steps_and_windows_that_only_the_first_place_takes() -> None:
+    """Huge strides and windows that are legal: the same results as the smallest that does the same."""
+    x = np.random.default_rng(0).normal(size=(1, 4, 4, 8)).astype(np.float32)
+
+    def run(name: str, *arrays: Array, **attrs: Any) -> Array:
+        (y,) = apply_native(get_op(name), attrs, arrays, threads=2)
+        return y
+
+    for name, rest in (("Conv2D", (FILTER,)), ("DepthwiseConv2D", (FILTER[..., :1],))):
+        far = run(name, x, *rest, strides=(LIMIT, LIMIT), padding="VALID")
+        np.testing.assert_array_equal(far, run(name, x, *rest, strides=(4, 4), padding="VALID"))
+    image = np.arange(1024, dtype=np.float32).reshape(1, 32, 32, 1)  # more taps than the slack behind a workspace holds
+    for name in ("MaxPool", "AvgPool"):
+        far = run(name, image, ksize=(1 << 30, 1 << 30), padding="SAME")
+        np.testing.assert_array_equal(far, run(name, image, ksize=(99, 99), padding="SAME"))
+    far = run("StridedSlice", x, begin=(0, 0, 0, 1), end=(1, 4, 4, 8), strides=(1, 1, 1, I64_MAX))
+    np.testing.assert_array_equal(far, x[..., 1:2])

@@ -61,6 +61,9 @@ Status PrepareConv2DBackpropFilter(Prepare& ctx) {
   s->channels = x.dims[3];
   s->filters = filter[3];
   s->groups = groups;
+  if (Status st = CheckPaddedSize(ctx, s->images, s->rows.padded(), s->columns.padded(), s->channels);
+      st != Status::kOk)
+    return st;
   s->padded = s->rows.before || s->rows.after || s->columns.before || s->columns.after;
   s->height = s->padded ? (s->rows.output - 1) * s->rows.stride + s->rows.reach() : s->rows.input;
   s->width = s->padded ? (s->columns.output - 1) * s->columns.stride + s->columns.reach() : s->columns.input;
