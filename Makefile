@@ -39,7 +39,7 @@ test: setup
 	$(RUN) -m pytest -n 2 --dist loadfile -m "not slow" tests
 
 test-slow: setup
-	$(RUN) -m pytest -m slow tests
+	$(RUN) -m pytest -m slow --durations=0 --durations-min=1 tests
 
 check: setup
 	$(RUN) -m ruff check .
