@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,17 @@ def test_results_are_copies() -> None:
     first, _ = interpreter(np.ones((1, 2), np.float32), np.ones((1, 2), np.float32))
     interpreter(np.ones((1, 2), np.float32), np.zeros((1, 2), np.float32))
     np.testing.assert_array_equal(first, [[0, 0]])
+
+
+def test_threads_that_share_an_interpreter_wait_for_each_other() -> None:
+    interpreter = two_inputs()
+
+    def run(k: int) -> bool:
+        x = np.full((1 + k % 3, 2), k, np.float32)
+        return bool(np.array_equal(interpreter(x, x)[1], 2 * x))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(run, range(1000)))
 
 
 def test_a_batch_of_another_size_is_just_run() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,16 @@ def test_integer_constants_carry_their_value() -> None:
     with Graph().as_default() as graph:
         x = placeholder((5, 3))
         assert ops.sum_to(x, graph.constant(np.array([1, 3], np.int32))).shape == (1, 3)
+
+
+@pytest.mark.parametrize("shape", [(-1, 2), (2.5,), "abc", None, 5, ((1,),), (True,), ("",)])
+def test_dimensions_of_placeholders_are_sizes_or_names(shape: Any) -> None:
+    with Graph().as_default() as graph, pytest.raises(GraphError, match="placeholder 'x'"):
+        placeholder(shape, name="x")
+    assert not graph.operations
+
+
+@pytest.mark.parametrize("shape", [(-4,), (2.5,)])
+def test_shapes_of_variables_are_sizes(shape: Any) -> None:
+    with Graph().as_default(), pytest.raises(GraphError, match="variable 'w'"):
+        Variable(lambda *_: np.zeros(3), shape, name="w")

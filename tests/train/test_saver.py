@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +122,37 @@ def test_a_checkpoint_is_as_readable_as_any_file(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     path = Saver().save(make(a=np.ones(3, np.float32)), tmp_path / "m")
     assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+MANIFESTS = [
+    b"{",
+    b"[]",
+    b"3",
+    b"\xff\xfe",
+    b"{}",
+    b'{"step": 0, "tensors": []}',
+    b'{"step": "x", "tensors": {}}',
+    b'{"step": 0, "tensors": {"w": {}}}',
+    b'{"step": 0, "tensors": {"w": {"dtype": "f9", "shape": [1], "offset": 0, "crc32": 0}}}',
+    b'{"step": 0, "tensors": {"w": {"dtype": "f32", "shape": [-1], "offset": 0, "crc32": 0}}}',
+    b'{"step": 0, "tensors": {"w": {"dtype": "f32", "shape": [1], "offset": -1000000, "crc32": 0}}}',
+    b'{"step": 0, "tensors": {"w": {"dtype": "f32", "shape": [1099511627776], "offset": 0, "crc32": 0}}}',
+]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_a_manifest_with_a_valid_checksum_is_not_believed(tmp_path: Path, manifest: bytes) -> None:
+    path = tmp_path / "hostile.ckpt"
+    header = struct.pack("<8sQI4x", b"RLTCKPT1", len(manifest), zlib.crc32(manifest))
+    path.write_bytes(header + manifest + bytes(4096))
+    session = make(w=np.ones(1, np.float32))
+    with pytest.raises(CheckpointError, match="damaged"):
+        Saver().restore(session, path)
+    assert session.get(session.graph.variables[0]) == 1
+
+
+def test_another_process_may_remove_old_checkpoints_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = make(w=1.0)
+    gone = [tmp_path / f"model-{step}.ckpt" for step in (1, 2)]
+    monkeypatch.setattr("rillet.train.saver.checkpoints", lambda prefix: gone)
+    assert Saver(keep_max=1).save(session, tmp_path / "model").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -315,3 +316,18 @@ def test_plain_int8_numbers_need_no_scales() -> None:
     with Graph().as_default():
         p = placeholder(x.shape, np.int8)
         assert Session().run(p + p, {p: x}).tolist() == (x + x).tolist()
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025, 2.5, "2", None])
+def test_threads_are_a_number_of_threads(threads: Any) -> None:
+    with pytest.raises(GraphError, match="threads"):
+        Session(Graph(), threads=threads)
+
+
+def test_feeds_are_a_dict_of_arrays() -> None:
+    with Graph().as_default() as graph:
+        x = placeholder((None, 2), name="x")
+    with pytest.raises(GraphError, match="feed_dict is a list"):
+        Session(graph).run(x, [np.zeros((1, 2))])  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="'x'.*unequal lengths"):
+        Session(graph).run(x, {x: [[1.0], [2.0, 3.0]]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from rillet.shared_ops.types import Array, QuantParams
 
 
 class Interpreter:
-    """Runs a model file.
+    """Runs a model file. One run at a time: concurrent callers wait for each other; for more, one Interpreter a thread.
 
     Args:
         source: a path, or the bytes of a model.
@@ -44,6 +45,7 @@ class Interpreter:
         self._inputs = {i.name: (n, i) for n, i in enumerate(self._context.inputs)}
         self._shapes = {name: i.shape for name, (_, i) in self._inputs.items()}  # as they are set now
         self._outputs: list[TensorInfo] | None = None  # as they are for these shapes
+        self._lock = threading.RLock()
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -96,15 +98,16 @@ class Interpreter:
         Raises:
             ModelError: an input is missing, unknown, or of a wrong dtype or shape; a run met data it cannot take.
         """
-        self._feed(feeds, raw)
-        self._context.run()
-        results = {}
-        self._outputs = self._outputs or self._context.outputs
-        for i, info in enumerate(self._outputs):
-            y = self._context.output(i)
-            quant = None if raw else _quant(info)
-            results[info.name] = y.copy() if quant is None else dequantize(y, quant)
-        return results
+        with self._lock:
+            self._feed(feeds, raw)
+            self._context.run()
+            results = {}
+            self._outputs = self._outputs or self._context.outputs
+            for i, info in enumerate(self._outputs):
+                y = self._context.output(i)
+                quant = None if raw else _quant(info)
+                results[info.name] = y.copy() if quant is None else dequantize(y, quant)
+            return results
 
     def _feed(self, feeds: Mapping[str, Array], raw: bool) -> None:
         if unknown := [n for n in feeds if n not in self._inputs]:
@@ -149,15 +152,16 @@ class Interpreter:
 
     def profile(self, feeds: Mapping[str, Array] | None = None, runs: int = 10, raw: bool = False) -> list[OpTime]:
         """Times every operation over `runs` runs, on `feeds` (or on what the inputs hold), in the order they run in."""
-        if feeds is not None:
-            self._feed(feeds, raw)
-        self._context.run()
-        self._context.profile(True)
-        for _ in range(runs):
+        with self._lock:
+            if feeds is not None:
+                self._feed(feeds, raw)
             self._context.run()
-        times = self._context.times()
-        self._context.profile(False)
-        return times
+            self._context.profile(True)
+            for _ in range(runs):
+                self._context.run()
+            times = self._context.times()
+            self._context.profile(False)
+            return times
 
     def memory(self) -> Memory:
         """Bytes held beside the model file, for the shapes of the last run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A binary file to write to, beside `path`. It is brought to the disk, and only then takes the name.
 
     Where the block raises, or the disk is full (OSError), no file is left behind and an older one stays as it was.
+    A folder, or a device such as /dev/null, is not replaced: FileExistsError.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -23,6 +25,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         ...     os.listdir(folder)
         ['a']
     """
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is there and is no file, so it is not replaced", os.fspath(path))
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -235,7 +235,7 @@ class Graph:
 
     def placeholder(self, shape: Iterable[Dim], dtype: Any = np.float32, name: str = "placeholder") -> Tensor:
         """A tensor that every run feeds. Dimensions may be None (unknown) or a name; equal names are equal numbers."""
-        type = TensorType(np.dtype(dtype), tuple(shape))
+        type = TensorType(np.dtype(dtype), _dims(shape, name))
         if type.dtype not in DTYPE_NAMES:
             raise GraphError(f"no tensor has dtype {type.dtype}; the dtypes are {', '.join(DTYPE_NAMES.values())}.")
         return self.add(self.unique_name(name), PLACEHOLDER, None, None, (), (type,)).outputs[0]
@@ -271,6 +271,19 @@ class Graph:
 
 _global_graph = Graph()
 _local = threading.local()
+
+
+def _dims(shape: Iterable[Dim], name: str) -> tuple[Dim, ...]:
+    """The dimensions of a placeholder; refuses what is no size and no name of one."""
+    if isinstance(shape, str) or not isinstance(shape, Iterable):
+        raise GraphError(f"shape of the placeholder {name!r}: got {shape!r}, expected a tuple of dimensions.")
+    dims = tuple(int(d) if isinstance(d, np.integer) else d for d in shape)
+    for d in dims:
+        is_size = isinstance(d, int) and not isinstance(d, bool) and d >= 0
+        if not (d is None or is_size or (isinstance(d, str) and d)):
+            expected = "a size of 0 or more, a name, or None where it is not known"
+            raise GraphError(f"dimension of the placeholder {name!r}: got {d!r} in {dims}, expected {expected}.")
+    return dims
 
 
 def _default_stack() -> list[Graph]:

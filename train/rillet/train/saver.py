@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
 import re
 import struct
@@ -28,6 +29,7 @@ from rillet.train.variables import Variable
 _MAGIC = b"RLTCKPT1"
 _HEADER = struct.Struct("<8sQI4x")
 _ALIGNMENT = 64
+_Entry = tuple[np.dtype[Any], tuple[int, ...], int, int]  # dtype, shape, offset, checksum
 
 
 class CheckpointError(RilletError, ValueError):
@@ -61,7 +63,7 @@ class Saver:
         if self.keep_max is not None:
             others = [p for p in checkpoints(prefix) if p != path]
             for old in others[: max(len(others) + 1 - self.keep_max, 0)]:
-                old.unlink()
+                old.unlink(missing_ok=True)  # another process may rotate the same prefix
         return path
 
     def latest(self, prefix: str | os.PathLike[str]) -> Path | None:
@@ -78,7 +80,7 @@ class Saver:
             raise CheckpointError(f"{os.fspath(path)} does not fit the graph:\n  " + "\n  ".join(faults))
         for name, v in variables.items():
             session.set(v, tensors[name])
-        session.step = int(about["step"])
+        session.step = about["step"]
 
     def _chosen(self, session: Session) -> list[Variable]:
         return session.graph.variables if self._variables is None else self._variables
@@ -143,13 +145,34 @@ def read_checkpoint(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dic
         manifest = file.read(size) if size <= remaining else b""
         if len(manifest) != size or zlib.crc32(manifest) != crc:
             raise CheckpointError(f"{where} is damaged: its manifest does not match its checksum.")
-        about = json.loads(manifest)
+        about, entries = _parse(where, manifest, remaining - size)
         start, tensors = _HEADER.size + size, {}
-        for name, entry in about["tensors"].items():
-            array = np.empty(tuple(entry["shape"]), DTYPES[entry["dtype"]])
+        for name, (dtype, shape, offset, expected) in entries.items():
+            array = np.empty(shape, dtype)
             raw = array.reshape(-1).view(np.uint8)
-            file.seek(start + entry["offset"])
-            if file.readinto(raw.data) != raw.nbytes or zlib.crc32(raw.data) != entry["crc32"]:
+            file.seek(start + offset)
+            if file.readinto(raw.data) != raw.nbytes or zlib.crc32(raw.data) != expected:
                 raise CheckpointError(f"{where} is damaged: {name!r} does not match its checksum.")
             tensors[name] = array
-    return tensors, about
+        return tensors, about
+
+
+def _parse(where: str, manifest: bytes, room: int) -> tuple[dict[str, Any], dict[str, _Entry]]:
+    """The manifest, and (dtype, shape, offset, checksum) by name: nothing in it is believed before it is checked."""
+    entries: dict[str, _Entry] = {}
+    try:
+        about = json.loads(manifest)
+        about["step"] = int(about["step"])
+        for name, e in about["tensors"].items():
+            entry = DTYPES[e["dtype"]], tuple(int(d) for d in e["shape"]), int(e["offset"]), int(e["crc32"])
+            dtype, shape, offset, _ = entry
+            if min(shape, default=0) < 0 or not 0 <= offset <= room - math.prod(shape) * dtype.itemsize:
+                raise CheckpointError(
+                    f"{where} is damaged: {name!r} of shape {shape} at {offset} reaches beyond the file."
+                )
+            entries[name] = entry
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{where} is damaged: its manifest is not one of a checkpoint ({error!r}).") from None
+    return about, entries

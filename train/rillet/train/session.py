@@ -20,6 +20,7 @@ from rillet.train.tensor import VARIABLE, Operation, Tensor
 from rillet.train.variables import Variable
 
 _ALIGNMENT = 64
+_MAX_THREADS = 1024  # what the engine takes
 _SIGNATURES = 64  # how many planned runs are kept; the oldest goes
 _GROWTH = 10  # how often a graph may grow between runs before the user hears of it
 
@@ -50,8 +51,10 @@ class Session:
     """
 
     def __init__(self, graph: Graph | None = None, threads: int = 1) -> None:
+        if not isinstance(threads, (int, np.integer)) or not 1 <= threads <= _MAX_THREADS:
+            raise GraphError(f"threads is {threads!r}: expected a whole number from 1 to {_MAX_THREADS}.")
         self.graph = graph or get_default_graph()
-        self.threads = threads
+        self.threads = int(threads)
         self.step = 0  # how many runs have updated variables; random ops and schedules see it
         self.compilations = 0  # how many signatures have been planned: a repeated run adds none
         self.variable_version = 0  # rises with every change of a variable
@@ -210,6 +213,8 @@ class Session:
     def _feeds(self, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Array]:
         feeds: dict[Tensor, Array] = {}
         names: dict[str, int] = {}
+        if not isinstance(feed_dict, Mapping):
+            raise GraphError(f"feed_dict is a {type(feed_dict).__name__}: expected a dict of tensors and their values.")
         for key, value in feed_dict.items():
             tensor = key.value if isinstance(key, Variable) else key
             if not isinstance(tensor, Tensor) or tensor.graph is not self.graph:
@@ -220,7 +225,10 @@ class Session:
 
 def _as_feed(tensor: Tensor, value: Any, names: dict[str, int]) -> Array:
     """`value` as an array of the tensor's dtype; refuses what would lose digits or does not fit the shape."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise GraphError(f"{_where(tensor)} is fed lists of unequal lengths; it holds {tensor.type}.") from None
     if array.dtype != tensor.type.dtype:
         if not np.can_cast(array.dtype, tensor.dtype, "same_kind"):
             raise GraphError(f"{_where(tensor)} is fed values of dtype {array.dtype}; it holds {tensor.dtype}.")

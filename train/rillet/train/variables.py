@@ -56,6 +56,8 @@ class Variable(Arithmetic):
         else:
             self._initial = self._as_initial(initial, dtype, shape)
             shape, dtype = self._initial.shape, self._initial.dtype
+        if any(int(d) != d or d < 0 for d in shape):
+            raise GraphError(f"shape of the variable {name!r}: got {tuple(shape)}, expected sizes of 0 or more.")
         if dtype not in DTYPE_NAMES:
             raise GraphError(f"the variable {name!r} cannot hold {dtype}; {', '.join(DTYPE_NAMES.values())} can be.")
         self.type = TensorType(dtype, tuple(int(d) for d in shape), variable=True)
