@@ -4,11 +4,13 @@
 // it sleeps. Between runs nothing spins.
 #include "thread_pool.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -48,7 +50,13 @@ bool Watch(const Ready& ready) {
 }  // namespace
 
 struct ThreadPool::Shared {
-  std::vector<std::thread> workers;
+  struct Worker {
+    Shared* shared;
+    int number;
+    pthread_t thread;
+  };
+  std::vector<Worker> workers;
+  const pid_t process = getpid();  // a fork takes the memory along, and not the workers
   // The number of the current loop above, how many of its pieces nobody has claimed below: one word, so that a claim
   // can never reach into another loop.
   std::atomic<uint64_t> state{0};
@@ -122,17 +130,30 @@ struct ThreadPool::Shared {
 ThreadPool::ThreadPool(int threads) : threads_(threads < 1 ? 1 : threads) {
   if (threads_ == 1) return;
   shared_ = new Shared;
-  for (int i = 1; i < threads_; ++i) shared_->workers.emplace_back([shared = shared_, i] { shared->Work(i); });
+  shared_->workers.reserve(static_cast<size_t>(threads_));  // workers hold pointers into it
+  for (int i = 1; i < threads_; ++i) {
+    shared_->workers.push_back({shared_, i, {}});
+    const auto start = [](void* p) -> void* {
+      const auto* w = static_cast<const Shared::Worker*>(p);
+      w->shared->Work(w->number);
+      return nullptr;
+    };
+    Shared::Worker& w = shared_->workers.back();
+    if (pthread_create(&w.thread, nullptr, start, &w) == 0) continue;
+    // The system has no more threads to give: those there are claim all the pieces, with the same results.
+    shared_->workers.pop_back();
+    break;
+  }
 }
 
 ThreadPool::~ThreadPool() {
-  if (!shared_) return;
+  if (!shared_ || shared_->process != getpid()) return;  // in a forked child there is nobody to wait for
   {
     std::lock_guard<std::mutex> lock(shared_->mutex);
     shared_->stop = true;
   }
   shared_->work.notify_all();
-  for (std::thread& t : shared_->workers) t.join();
+  for (const Shared::Worker& w : shared_->workers) pthread_join(w.thread, nullptr);
   delete shared_;
 }
 
