@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "isa/isa.h"
+#include "strided_copy.h"
 
 namespace rillet {
 namespace {
@@ -38,13 +39,13 @@ Status AllocateZeros(Prepare& ctx, int64_t floats, Depthwise* d) {
 }
 
 Status ReadShape4(Prepare& ctx, int input, int64_t shape[4]) {
-  const Tensor& t = ctx.in(input);
-  if (t.rank != 1 || t.dims[0] != 4 || (t.dtype != DType::kI32 && t.dtype != DType::kI64))
-    return ctx.Fail("input %d: got %s of rank %d, expected a vector of 4 i32 or i64", input, NameOf(t.dtype), t.rank);
-  if (!t.constant) return ctx.Fail("input %d: a shape must be known when the model is prepared", input);
+  int64_t dims[kMaxRank];
+  const int rank = ReadShape(ctx, input, dims);
+  if (rank < 0) return ctx.status();
+  if (rank != 4) return ctx.Fail("input %d: got a shape of %d dimensions, expected 4", input, rank);
   for (int i = 0; i < 4; ++i) {
-    shape[i] = t.dtype == DType::kI32 ? t.as<int32_t>()[i] : t.as<int64_t>()[i];
-    if (shape[i] < 0 || shape[i] > (int64_t{1} << 40))
+    shape[i] = dims[i];
+    if (shape[i] < 0 || shape[i] > kMaxBytes)
       return ctx.Fail("input %d: dimension %d: got %lld, expected at least 0", input, i, LL(shape[i]));
   }
   return Status::kOk;

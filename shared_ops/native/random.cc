@@ -2,6 +2,7 @@
 // step) and its place, so threads take chunks as they come.
 #include "nn_f32.h"
 #include "philox.h"
+#include "strided_copy.h"
 
 namespace rillet {
 namespace {
@@ -26,15 +27,10 @@ State* Start(Prepare& ctx) {
 }
 
 Status PrepareRandom(Prepare& ctx) {
-  const Tensor& shape = ctx.in(0);
   if (!Start(ctx) || ctx.status() != Status::kOk) return ctx.status();
-  if (!shape.constant) return ctx.Fail("shape must be known when the model is prepared");
-  if (shape.rank != 1 || shape.dims[0] > kMaxRank || (shape.dtype != DType::kI32 && shape.dtype != DType::kI64))
-    return ctx.Fail("shape: expected a vector of at most %d integers", kMaxRank);
   int64_t dims[kMaxRank];
-  for (int64_t a = 0; a < shape.dims[0]; ++a)
-    dims[a] = shape.dtype == DType::kI64 ? shape.as<const int64_t>()[a] : shape.as<const int32_t>()[a];
-  return ctx.SetOutput(0, DType::kF32, static_cast<int>(shape.dims[0]), dims);
+  const int rank = ReadShape(ctx, 0, dims);
+  return rank < 0 ? ctx.status() : ctx.SetOutput(0, DType::kF32, rank, dims);
 }
 
 Status PrepareDropout(Prepare& ctx) {

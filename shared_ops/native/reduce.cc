@@ -1,6 +1,7 @@
 // Sum, Mean, Max, Min, Prod, Norm, L2Loss, LogSumExp and SumTo in float32. The order of operations: nn_f32.h.
 #include "nn_f32.h"
 #include "reduce_plan.h"
+#include "strided_copy.h"
 
 namespace rillet {
 namespace {
@@ -76,23 +77,17 @@ Status PrepareLogSumExp(Prepare& ctx) {
   return Status::kOk;
 }
 
-int64_t Element(const Tensor& t, int64_t i) {
-  return t.dtype == DType::kI64 ? t.as<const int64_t>()[i] : t.as<const int32_t>()[i];
-}
-
 Status PrepareSumTo(Prepare& ctx) {
   State* s = nullptr;
   if (Start(ctx, Finish::kNone, &s) != Status::kOk) return ctx.status();
-  const Tensor &x = ctx.in(0), &shape = ctx.in(1);
-  if (!shape.constant) return ctx.Fail("shape must be known when the model is prepared");
-  if (shape.rank != 1 || (shape.dtype != DType::kI32 && shape.dtype != DType::kI64) || shape.dims[0] > x.rank)
-    return ctx.Fail("shape: expected a vector of at most %d integers", x.rank);
-  const int rank = static_cast<int>(shape.dims[0]), lead = x.rank - rank;
+  const Tensor& x = ctx.in(0);
   int64_t dims[kMaxRank];
+  const int rank = ReadShape(ctx, 1, dims), lead = x.rank - rank;
+  if (rank < 0) return ctx.status();
+  if (lead < 0) return ctx.Fail("shape: got %d dimensions, expected at most %d", rank, x.rank);
   bool mask[kMaxRank] = {};
   for (int a = 0; a < lead; ++a) mask[a] = true;
   for (int a = 0; a < rank; ++a) {
-    dims[a] = Element(shape, a);
     mask[lead + a] = dims[a] == 1 && x.dims[lead + a] != 1;
     if (!mask[lead + a] && dims[a] != x.dims[lead + a])
       return ctx.Fail("dimension %d of shape: got %lld, expected 1 or %lld", a, static_cast<long long>(dims[a]),

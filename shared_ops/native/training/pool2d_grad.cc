@@ -1,13 +1,10 @@
 // Gradients of the pools in float32 (NHWC). Windows may overlap, so images, not windows, are spread over threads;
 // within an image the windows add to dx in order, row by row.
+#include "../depthwise_f32.h"
 #include "../pool2d.h"
 
 namespace rillet {
 namespace {
-
-int64_t Element(const Tensor& t, int64_t i) {
-  return t.dtype == DType::kI64 ? t.as<const int64_t>()[i] : t.as<const int32_t>()[i];
-}
 
 bool IsLike(const Tensor& t, const PoolState& s) {
   return t.dtype == DType::kF32 && t.rank == 4 && t.dims[0] == s.batch && t.dims[1] == s.axis[0].output &&
@@ -29,12 +26,8 @@ Status PrepareMax(Prepare& ctx) {
 Status PrepareAverage(Prepare& ctx) {
   PoolState* s = ctx.NewState<PoolState>();
   if (!s) return ctx.status();
-  const Tensor& shape = ctx.in(0);
-  if (!shape.constant) return ctx.Fail("input_shape must be known when the model is prepared");
-  if (shape.rank != 1 || shape.dims[0] != 4 || (shape.dtype != DType::kI32 && shape.dtype != DType::kI64))
-    return ctx.Fail("input_shape: expected a vector of 4 integers");
   int64_t dims[4];
-  for (int a = 0; a < 4; ++a) dims[a] = Element(shape, a);
+  if (ReadShape4(ctx, 0, dims) != Status::kOk) return ctx.status();
   if (PreparePool(ctx, dims, s) != Status::kOk) return ctx.status();
   if (!IsLike(ctx.in(1), *s)) return ctx.Fail("dy must have the shape of the pool's result");
   ctx.NeedWorkspace(static_cast<size_t>(s->channels * ctx.threads) * sizeof(float));
