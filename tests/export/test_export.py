@@ -18,6 +18,7 @@ from rillet.lite.library import is_available
 from rillet.lite.reader import read_file, read_model
 from rillet.lite.single import has_kernel
 from rillet.quant import CalibrationError
+from rillet.shared_ops.passes import inference_passes
 from rillet.shared_ops.program import Program, Value
 from rillet.shared_ops.registry import get_op
 from rillet.train import FreezeError, Graph, Session, nn, ops, placeholder
@@ -216,3 +217,15 @@ def test_verify_refuses_models_with_other_outputs(tmp_path: Path) -> None:
     export(_with_output(p, "hidden"), path=tmp_path / "b.rlt")
     with pytest.raises(ExportError, match="outputs of the two models"):
         verify(tmp_path / "a.rlt", tmp_path / "b.rlt", floats(RNG, 5, 6))
+
+
+def test_an_unknown_observer_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rillet.export.pipeline.inference_passes", lambda *given, **named: pytest.fail("too late"))
+    with pytest.raises(CalibrationError, match="got 'middle', expected one of min_max, moving_average, percentile"):
+        export(program(), path=tmp_path / "m.rlt", quantize="int8", calibration=floats(RNG, 4, 6), observer="middle")
+
+
+def test_a_program_given_to_export_stays_as_it_was(tmp_path: Path) -> None:
+    p, skip = program(), [e.name for e in inference_passes(program())[1].entries]
+    export(p, path=tmp_path / "m.rlt", skip=skip)
+    assert p.metadata == {}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from nets import Net, convolutional, fill_randomly, transformer_block
 
-from rillet.train import GradientError, Graph, Session, Variable, gradients, ops, optimizers, placeholder
+from rillet.train import GradientError, Graph, GraphError, Session, Variable, gradients, ops, optimizers, placeholder
 
 
 @pytest.mark.parametrize("build", [convolutional, transformer_block])
@@ -154,3 +154,14 @@ def test_gradients_carry_the_line_of_the_forward_operation() -> None:
         gradients(y, [x])
         made = [o for o in graph.operations[before:] if o.kind == "TanhGrad"]
         assert made and made[0].source == y.operation.source
+
+
+def test_ys_may_be_variables_and_have_one_gradient_each() -> None:
+    with Graph().as_default():
+        v = Variable(np.ones(2, np.float32), name="v")
+        (dv,) = gradients(v, [v])
+        session = Session()
+        session.initialize()
+        assert session.run(dv).tolist() == [1, 1]
+        with pytest.raises(GraphError, match="got 1 grad_ys for 2 ys"):
+            gradients([v * 2.0, v], [v], grad_ys=[None])

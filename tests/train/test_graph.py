@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from rillet.shared_ops.errors import OpError
-from rillet.train import Graph, GraphError, Variable, control_dependencies, group, name_scope, ops, placeholder
+from rillet.train import (
+    Graph,
+    GraphError,
+    Variable,
+    constant,
+    control_dependencies,
+    group,
+    name_scope,
+    ops,
+    placeholder,
+)
 from rillet.train.graph import stream_of
 
 
@@ -99,3 +109,20 @@ def test_dimensions_of_placeholders_are_sizes_or_names(shape: Any) -> None:
 def test_shapes_of_variables_are_sizes(shape: Any) -> None:
     with Graph().as_default(), pytest.raises(GraphError, match="variable 'w'"):
         Variable(lambda *_: np.zeros(3), shape, name="w")
+
+
+def test_a_variable_has_no_value_while_the_graph_is_built() -> None:
+    """Iteration by index would add nodes for ever."""
+    with Graph().as_default() as graph:
+        v = Variable(np.ones(2, np.float32), name="v")
+        before = len(graph.operations)
+        for use in (bool, len, list, np.asarray):
+            with pytest.raises(TypeError, match="while the graph is built|cannot be iterated|no length"):
+                use(v)  # type: ignore[operator]
+        assert len(graph.operations) == before
+
+
+def test_a_missing_attribute_is_named_with_its_node() -> None:
+    with Graph().as_default() as graph:
+        with pytest.raises(OpError, match=r"\[Cast at 'cast' \(test_graph.py:\d+\)\] attribute 'dtype' is missing"):
+            graph.emit("Cast", constant([1.0]))

@@ -115,8 +115,12 @@ def test_losses() -> None:
 
 def test_unknown_activations_and_widths_are_refused() -> None:
     with Graph().as_default():
-        with pytest.raises(GraphError, match="no activation 'swoosh'; there are"):
+        with pytest.raises(GraphError, match="no activation 'swoosh'.* Did you mean .*swish"):
             nn.dense(placeholder((2, 3)), 4, activation="swoosh")
+        for of_two_or_fixed in ("add", "cast", "reshape"):
+            with pytest.raises(GraphError, match="no activation"):
+                nn.dense(placeholder((2, 3)), 4, activation=of_two_or_fixed)
+        assert nn.dense(placeholder((2, 3)), 4, activation="softplus").operation.kind == "Softplus"  # any op of one
         with pytest.raises(GraphError, match="last dimension"):
             nn.dense(placeholder((2, None)), 4)
 

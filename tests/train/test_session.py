@@ -331,3 +331,10 @@ def test_feeds_are_a_dict_of_arrays() -> None:
         Session(graph).run(x, [np.zeros((1, 2))])  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="'x'.*unequal lengths"):
         Session(graph).run(x, {x: [[1.0], [2.0, 3.0]]})
+
+
+def test_an_initializer_of_fractions_is_refused_for_integers() -> None:
+    with Graph().as_default():
+        Variable(initializers.normal(1.0), (4,), name="w", dtype=np.int32)
+        with pytest.raises(GraphError, match=r"'w' \(test_session.py:\d+\) gave values that int32 cannot hold"):
+            Session().initialize()

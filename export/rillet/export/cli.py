@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-
-class Observers(str, Enum):
-    """How calibration finds ranges."""
-
-    min_max = "min_max"
-    moving_average = "moving_average"
-    percentile = "percentile"
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -32,7 +23,7 @@ def _export(
     checkpoint: Annotated[Path | None, typer.Option(help="Values of the variables.")] = None,
     int8: Annotated[bool, typer.Option("--int8", help="Quantize; needs --calibration.")] = False,
     calibration: Annotated[Path | None, typer.Option(help="Samples: .npy, or .npz with one array an input.")] = None,
-    observer: Annotated[Observers, typer.Option(help="How ranges are found.")] = Observers.min_max,
+    observer: Annotated[str, typer.Option(help="How ranges are found; a wrong name lists them.")] = "min_max",
     labels: Annotated[Path | None, typer.Option(help="A text file: one class name a line.")] = None,
     skip: Annotated[list[str] | None, typer.Option(help="A pass to leave out.")] = None,
     report: Annotated[bool, typer.Option(help="Show what every pass and the quantization did.")] = True,
@@ -40,7 +31,7 @@ def _export(
     """Write a trained graph, or a float model, as a model file."""
     from rillet.export import commands
 
-    commands.export(source, output, checkpoint, int8, calibration, observer.value, labels, skip or [], report)
+    commands.export(source, output, checkpoint, int8, calibration, observer, labels, skip or [], report)
 
 
 def _verify(

@@ -16,6 +16,7 @@ from rillet.lite.library import is_available
 from rillet.lite.single import apply_native, has_kernel, kernel_dtype
 from rillet.lite.writer import save_model
 from rillet.quant import QuantReport, Samples, quantize_program
+from rillet.quant.observers import make_observer
 from rillet.shared_ops.errors import describe
 from rillet.shared_ops.passes import Report, inference_passes
 from rillet.shared_ops.program import Application, Program
@@ -68,7 +69,7 @@ def export(  # noqa: PLR0913 - all but four are keywords
 
     Raises:
         FreezeError, ExportError: all that cannot be exported, at once, with the user's lines.
-        CalibrationError: the calibration data do not fit.
+        CalibrationError: the calibration data do not fit, or there is no such observer.
 
     Example:
         >>> import tempfile
@@ -84,6 +85,7 @@ def export(  # noqa: PLR0913 - all but four are keywords
     start = time.perf_counter()
     path = Path(path)
     _check_arguments(source, inputs, outputs, quantize, calibration)
+    make_observer(observer)  # refuses an unknown name before anything is computed
     _check_target(path)
     program = source if isinstance(source, Program) else freeze(source, inputs, outputs)
     program, passes = inference_passes(program, evaluate=apply_native, skip=skip)

@@ -15,11 +15,10 @@ IDENTIFIER = b"RLT1"
 # magic, version, CRC-32 of the 16 bytes that follow and of the structure, size of the structure, size of the file
 HEADER = struct.Struct("<8sIIQQ32x")
 ALIGNMENT = 64
-MAX_RANK = 8
 MAX_BYTES = 1 << 40
 
-_FBS_NAMES = {"f32": "F32", "f64": "F64", "i8": "I8", "u8": "U8", "i32": "I32", "i64": "I64", "bool": "Bool"}
-DTYPE_CODES: dict[Any, int] = {dtype: getattr(fbs.DType, _FBS_NAMES[name]) for dtype, name in DTYPE_NAMES.items()}
+# The schema spells the dtypes as the rest of rillet does, but for a capital: F32, Bool.
+DTYPE_CODES: dict[Any, int] = {dtype: getattr(fbs.DType, name.capitalize()) for dtype, name in DTYPE_NAMES.items()}
 CODE_DTYPES: dict[int, Any] = {DTYPE_CODES[dtype]: dtype for dtype in DTYPES.values()}
 
 

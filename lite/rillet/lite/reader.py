@@ -20,7 +20,6 @@ from rillet.lite.layout import (
     IDENTIFIER,
     MAGIC,
     MAX_BYTES,
-    MAX_RANK,
     nest,
     padded,
 )
@@ -29,6 +28,7 @@ from rillet.shared_ops.errors import OpError, ProgramError
 from rillet.shared_ops.op import Op
 from rillet.shared_ops.program import Application, Program, Value
 from rillet.shared_ops.registry import get_op
+from rillet.shared_ops.shapes import MAX_RANK
 from rillet.shared_ops.types import Array, QuantParams, TensorType, type_of
 
 

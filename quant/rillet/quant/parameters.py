@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rillet.quant.observers import Range
+from rillet.shared_ops.quantize import QMAX, QMIN
 from rillet.shared_ops.types import Array, QuantParams
 
-QMIN, QMAX = -128, 127
 # Below this a scale is no longer worth telling from zero, and products of two scales would leave float32.
 SMALLEST_SCALE = 2.0**-60
 BIAS_LIMIT = 2.0**30

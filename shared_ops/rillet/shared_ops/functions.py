@@ -30,16 +30,14 @@ def snake_case(name: str) -> str:
 
 
 def _signature(op: Op) -> inspect.Signature:
-    parameters, star = [], False
+    parameters = []
     for name in op.inputs:
         if name.startswith("*"):
             parameters.append(inspect.Parameter(name[1:], inspect.Parameter.VAR_POSITIONAL))
-            star = True
         else:
             default = None if name.endswith("?") else inspect.Parameter.empty
             kind = inspect.Parameter.POSITIONAL_ONLY if op.is_variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
             parameters.append(inspect.Parameter(name.rstrip("?"), kind, default=default))
-    del star
     for f in fields(op.attrs):
         default = inspect.Parameter.empty if f.default is MISSING else f.default
         parameters.append(inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=f.type))

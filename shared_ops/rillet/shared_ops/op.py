@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -111,10 +111,12 @@ class Op:
     doc: str = ""
 
     def make_attrs(self, given: dict[str, Any]) -> Any:
-        """The attrs record from keywords; refuses unknown names, wrong types and words outside a Literal."""
+        """The attrs record from keywords; refuses unknown and missing names, wrong types, words outside a Literal."""
         known = self.attr_types
         if unknown := sorted(set(given) - set(known)):
             raise OpError(self.name, f"unknown attribute {unknown[0]!r}", got=unknown, expected=sorted(known))
+        if missing := [f.name for f in fields(self.attrs) if f.default is MISSING and f.name not in given]:
+            raise OpError(self.name, f"attribute {missing[0]!r} is missing", expected=known[missing[0]])
         return self.attrs(**{k: coerce(self.name, k, v, known[k]) for k, v in given.items()})
 
     @cached_property

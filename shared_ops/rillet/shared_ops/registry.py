@@ -57,6 +57,10 @@ def _discover() -> None:
     for package in _PACKAGES:
         if package in _walked:
             continue
-        _walked.add(package)
-        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-            importlib.import_module(f"{package}.{module.name}")
+        _walked.add(package)  # at once: a module of the package may ask for ops itself
+        try:
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                importlib.import_module(f"{package}.{module.name}")
+        except BaseException:
+            _walked.discard(package)  # or the next call would find half the ops, without a word
+            raise

@@ -9,7 +9,7 @@ from rillet.train.indexing import strided_slice_attrs
 
 
 class Arithmetic:
-    """`+ - * / ** @`, comparisons and indexing, for what an op takes as an input."""
+    """`+ - * / ** @`, comparisons and indexing, for what an op takes as an input; and no way to take it for a value."""
 
     # NumPy arrays on the left of an operator must hand over to ours.
     __array_ufunc__ = None
@@ -71,3 +71,15 @@ class Arithmetic:
 
     def __getitem__(self, key: Any) -> Any:
         return self.__rillet_emit__("StridedSlice", self, **strided_slice_attrs(key, self.ndim))
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} has no truth value while the graph is built; run it, or use ops.select.")
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"{self!r} cannot be iterated; use ops.split, or index it.")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError(f"{self!r} has no value while the graph is built; fetch it with session.run.")
+
+    def __len__(self) -> int:
+        raise TypeError(f"{self!r} has no length; its first dimension is .shape[0].")

@@ -10,6 +10,7 @@ import numpy as np
 
 from rillet.shared_ops.conversion import as_number
 from rillet.shared_ops.errors import OpError, RilletError
+from rillet.shared_ops.passes.edit import rename_value
 from rillet.shared_ops.program import Program
 from rillet.shared_ops.registry import get_op, is_exportable
 from rillet.shared_ops.types import Shape, TensorType
@@ -187,23 +188,8 @@ class _Freezer:
         return self.program.apply(get_op("Identity"), [old], name=name, outputs=[name])[0]
 
     def _rename(self, old: str, new: str) -> None:
-        rename(self.program, old, new)
+        rename_value(self.program, old, new)
         self.refs = {t: replace(r, name=new) if r.name == old else r for t, r in self.refs.items()}
-
-
-def rename(program: Program, old: str, new: str) -> None:
-    """Gives a value another name, wherever the Program mentions it."""
-
-    def swap(names: Any) -> Any:
-        return [new if n == old else n for n in names]
-
-    program.values = {
-        new if n == old else n: replace(v, name=new) if n == old else v for n, v in program.values.items()
-    }
-    program.applications = [
-        replace(a, inputs=tuple(swap(a.inputs)), outputs=tuple(swap(a.outputs))) for a in program.applications
-    ]
-    program.inputs, program.outputs = swap(program.inputs), swap(program.outputs)
 
 
 def _reached(outputs: Any, inputs: set[Tensor]) -> list[Operation]:

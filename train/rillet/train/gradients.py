@@ -18,7 +18,7 @@ class GradientError(RilletError, ValueError):
 
 
 def gradients(
-    ys: Tensor | Sequence[Tensor],
+    ys: Tensor | Variable | Sequence[Tensor | Variable],
     xs: Sequence[Tensor | Variable],
     grad_ys: Sequence[Any] | None = None,
     stop_gradients: Iterable[Tensor] = (),
@@ -39,12 +39,15 @@ def gradients(
         ...     Session().run(dx, {x: [1.0, 3.0]}).tolist()
         [2.0, 6.0]
     """
-    ys = [ys] if isinstance(ys, Tensor) else list(ys)
-    if not ys:
+    given = [ys] if isinstance(ys, (Tensor, Variable)) else list(ys)
+    if not given:
         raise GraphError("gradients of nothing: pass at least one y.")
-    graph = ys[0].graph
+    if grad_ys is not None and len(grad_ys) != len(given):
+        raise GraphError(f"gradients: got {len(grad_ys)} grad_ys for {len(given)} ys; give one for each, or None.")
+    graph = given[0].graph
+    tensors = [graph.as_tensor(y) for y in given]
     with graph.name_scope("gradients"), graph.without_control():
-        return _Backward(graph, ys, xs, stop_gradients).run(grad_ys, unconnected)
+        return _Backward(graph, tensors, xs, stop_gradients).run(grad_ys, unconnected)
 
 
 class _Backward:

@@ -94,15 +94,3 @@ class Tensor(Arithmetic):
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name!r} {self.type}>"
-
-    def __bool__(self) -> bool:
-        raise TypeError(f"{self!r} has no truth value while the graph is built; run it, or use ops.select.")
-
-    def __iter__(self) -> Any:
-        raise TypeError(f"{self!r} cannot be iterated; use ops.split, or index it.")
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise TypeError(f"{self!r} has no value while the graph is built; fetch it with session.run.")
-
-    def __len__(self) -> int:
-        raise TypeError(f"{self!r} has no length; its first dimension is .shape[0].")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rillet.shared_ops.conversion import as_number
+from rillet.shared_ops.conversion import as_number, convert
 from rillet.shared_ops.types import DTYPE_NAMES, Array, TensorType
 from rillet.train.arithmetic import Arithmetic
 from rillet.train.graph import Graph, GraphError, get_default_graph, stream_of
@@ -100,7 +100,12 @@ class Variable(Arithmetic):
                 f"the initializer of the variable {self.name!r} ({self.source}) gave shape {value.shape}, expected "
                 f"{self.shape}."
             )
-        return value.astype(self.dtype, copy=False)
+        fitting = convert(value, self.dtype)
+        if fitting is None:
+            raise GraphError(
+                f"the initializer of {self.name!r} ({self.source}) gave values that {self.dtype} cannot hold."
+            )
+        return fitting
 
     def _read(self) -> Tensor:
         with self.graph.without_scope():

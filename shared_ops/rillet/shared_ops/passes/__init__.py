@@ -94,7 +94,7 @@ def inference_passes(
         >>> [a.op.name for a in smaller]
         ['Neg']
     """
-    skip = set(skip)
+    program, skip = program.copy(), set(skip)
     known = [p.__name__ for p in _ORDER]
     if unknown := sorted(skip - set(known)):
         raise ProgramError(f"no pass named {unknown[0]!r}: got {unknown}, expected names among {known}.")

@@ -35,8 +35,12 @@ def add_constant_like(program: Program, stem: str, array: Array) -> str:
 
 
 def rename_value(program: Program, old: str, new: str) -> None:
-    """Gives the value `old` the name `new`; whoever bore that name must be gone from the applications."""
-    program.values[new] = replace(program.values.pop(old), name=new)
+    """Gives the value `old` (no input) the name `new`; whoever bore that name must be gone from the applications.
+
+    Its place among the values stays.
+    """
+    renamed = replace(program.values[old], name=new)
+    program.values = {new if n == old else n: renamed if n == old else v for n, v in program.values.items() if n != new}
     swap = {old: new}
     program.applications = [
         replace(

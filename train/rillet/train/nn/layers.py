@@ -5,13 +5,17 @@ Variables take the dtype of what comes in.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
 from typing import Any, Literal, Union
 
 import numpy as np
 
 from rillet.shared_ops.functions import snake_case
+from rillet.shared_ops.op import Op
+from rillet.shared_ops.registry import all_ops
 from rillet.train import initializers
 from rillet.train.graph import GraphError
 from rillet.train.initializers import Initializer
@@ -23,20 +27,26 @@ Padding = Literal["SAME", "VALID"]
 Activation = Union[str, Callable[[Tensor], Tensor], None]
 Size = Union[int, Sequence[int]]
 
-_ACTIVATIONS = {"Relu", "Relu6", "Tanh", "Sigmoid", "Gelu", "HardSwish", "Silu", "Elu", "Softmax", "LeakyRelu"}
-_BY_NAME = {snake_case(op): op for op in _ACTIVATIONS}
-
 
 def activate(x: Tensor, activation: Activation) -> Tensor:
-    """`activation` applied: an op by name ("relu", "relu6", "gelu", ...), a function, or None for nothing."""
+    """`activation` applied: any op of one tensor by name ("relu", "relu6", "gelu", ...), a function, or None."""
     if activation is None:
         return x
     if callable(activation):
         return activation(x)
-    if activation not in _BY_NAME:
-        raise GraphError(f"no activation {activation!r}; there are {', '.join(sorted(_BY_NAME))}, or pass a function.")
-    result: Tensor = x.graph.emit(_BY_NAME[activation], x)
+    known = {snake_case(op.name): op for op in all_ops() if _is_activation(op)}
+    if activation not in known:
+        close = difflib.get_close_matches(activation, known, n=5, cutoff=0.4)
+        hint = f" Did you mean {', '.join(close)}?" if close else ""
+        raise GraphError(f"no activation {activation!r}: expected an op of one tensor, or a function.{hint}")
+    result: Tensor = x.graph.emit(known[activation].name, x)
     return result
+
+
+def _is_activation(op: Op) -> bool:
+    """One tensor in, one like it out, which a gradient can pass, and no attribute that must be given."""
+    one = len(op.inputs) == len(op.outputs) == 1 and op.gradient is not None
+    return one and all(f.default is not MISSING for f in fields(op.attrs))
 
 
 def _pair(size: Size) -> tuple[int, int]:
