@@ -53,6 +53,16 @@ class TensorType:
     def is_float(self) -> bool:
         return self.dtype.kind == "f"
 
+    def contents(self) -> Array | None:
+        """The value as an array of this type where every number of it is known, else None.
+
+        >>> TensorType(np.dtype(np.int32), (2,), (4, 5)).contents()
+        array([4, 5], dtype=int32)
+        """
+        if self.value is None or not all(isinstance(d, int) for d in self.value):
+            return None
+        return np.array(self.value if self.shape else self.value[0], self.dtype)
+
     def with_shape(self, shape: Sequence[Dim]) -> TensorType:
         """The same dtype with another shape; a known value is dropped."""
         return TensorType(self.dtype, tuple(shape))

@@ -68,8 +68,8 @@ def infer(operations: Iterable[Operation], fed: Mapping[Tensor, TensorType]) -> 
                 if tensor in fed:
                     continue
                 types[tensor] = type
-                if type.value is not None and all(isinstance(v, int) for v in type.value):
-                    known[tensor] = np.asarray(type.value, type.dtype).reshape(type.shape)
+                if (contents := type.contents()) is not None:
+                    known[tensor] = contents
             if _is_arithmetic_on_shapes(operation, types, known):
                 results = operation.op.compute(
                     np, operation.attrs, *(None if t is None else known[t] for t in operation.inputs)

@@ -67,9 +67,4 @@ def _results(program: Program, a: Application, evaluate: Evaluate | None) -> tup
 
 def _known_vector(program: Program, a: Application) -> Array | None:
     """The contents of a small integer result that `infer` knows in full, such as Shape of a static value."""
-    if len(a.outputs) != 1:
-        return None
-    type = program.values[a.outputs[0]].type
-    if type.value is None or not all(isinstance(d, int) for d in type.value):
-        return None
-    return np.array(type.value, type.dtype).reshape(type.shape)
+    return program.values[a.outputs[0]].type.contents() if len(a.outputs) == 1 else None
